@@ -1,0 +1,43 @@
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+namespace odt {
+
+// Canonical codes end to end: board enum = wire number = absl = gRPC = text in the UI.
+using Status = absl::Status;
+template <typename T>
+using Result = absl::StatusOr<T>;
+
+}  // namespace odt
+
+// Returns the error of a Status or Result expression from the enclosing function.
+#define ODT_TRY(expr)                                       \
+  do {                                                      \
+    if (auto odt_try_status = (expr); !odt_try_status.ok()) \
+      return ::odt::to_status(odt_try_status);              \
+  } while (false)
+#define ODT_CONCAT_INNER(a, b) a##b
+#define ODT_CONCAT(a, b) ODT_CONCAT_INNER(a, b)
+// Assigns the value of a Result expression, or returns its error.
+#define ODT_ASSIGN(lhs, expr) ODT_ASSIGN_IMPL(ODT_CONCAT(odt_result_, __LINE__), lhs, expr, return )
+#define ODT_CO_ASSIGN(lhs, expr) \
+  ODT_ASSIGN_IMPL(ODT_CONCAT(odt_result_, __LINE__), lhs, expr, co_return )
+#define ODT_ASSIGN_IMPL(tmp, lhs, expr, ret) \
+  auto tmp = (expr);                         \
+  if (!tmp.ok()) ret ::odt::to_status(tmp);  \
+  lhs = std::move(tmp).value()
+#define ODT_CO_TRY(expr)                                    \
+  do {                                                      \
+    if (auto odt_try_status = (expr); !odt_try_status.ok()) \
+      co_return ::odt::to_status(odt_try_status);           \
+  } while (false)
+
+namespace odt {
+inline Status to_status(const Status& status) { return status; }
+template <typename T>
+Status to_status(const Result<T>& result) {
+  return result.status();
+}
+}  // namespace odt

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/call.h"
+#include "model/library.h"
+#include "model/run.h"
+
+// Jobs that odt-worker carries out as a child process (rlimits, deadline, progress). Implemented by
+// jobs::JobRunner; every method may be called from any thread. `done` comes when the job is queued
+// (durable), on any thread; its end is a job event.
+namespace odt::jobs {
+
+struct ImportOptions {  // odt.api.v1.ImportOptions
+  std::string name, format;
+  std::vector<std::uint32_t> resize;
+  std::string transform;
+  std::uint32_t train = 0, heldout = 0, test = 0, seed = 0;
+  std::string label_column;
+  std::uint32_t skip = 0;
+};
+struct ImportBlobs {
+  Hash data, labels, test_data, test_labels;
+};
+struct TrainOnPcOptions {
+  Uuid dataset_id;
+  std::vector<std::uint32_t> hidden;
+  std::uint32_t epochs = 0, seed = 0;
+  std::string name;
+};
+
+class JobControl {
+ public:
+  virtual ~JobControl() = default;
+  virtual void add_model(CallContext ctx, Hash onnx_blob, std::string name,
+                         std::uint32_t trainable_layers, Done<model::Job> done) = 0;
+  virtual void import_dataset(CallContext ctx, ImportOptions options, ImportBlobs blobs,
+                              Done<model::Job> done) = 0;
+  virtual void train_on_pc(CallContext ctx, TrainOnPcOptions options, Done<model::Job> done) = 0;
+  virtual void replay(CallContext ctx, Uuid run, Done<model::Job> done) = 0;
+  virtual void cancel(CallContext ctx, Uuid job, Done<model::Job> done) = 0;
+  // Samples of a dataset for a model, from the cache or made now (a DERIVE job). `done` when they
+  // are there.
+  virtual void derive(CallContext ctx, Uuid dataset, Hash model,
+                      Done<model::DerivedSamples> done) = 0;
+};
+
+}  // namespace odt::jobs

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "model/common.h"
+
+namespace odt::model {
+
+enum class BoardStatus : std::uint8_t {
+  kUnspecified = 0,
+  kOnline = 1,
+  kSuspect = 2,
+  kOffline = 3,
+  kQuarantined = 4,
+  kBusy = 5,
+};
+
+// Live only: never in the store.
+struct LinkStats {
+  std::string endpoint;
+  std::uint64_t rx_frames = 0, tx_frames = 0, rx_bytes = 0, tx_bytes = 0;
+  std::uint64_t crc_errors = 0, retries = 0, telemetry_gaps = 0;
+  std::uint32_t rtt_us = 0;
+  std::uint32_t session_count = 0;
+};
+
+struct Board {
+  BoardUid uid;
+  std::string name;
+  std::string place;
+  std::map<std::string, std::string> labels;
+  std::string board_type, core, fw_version;
+  std::uint32_t rules_version = 0;
+  std::uint64_t boot_id = 0;
+  std::uint32_t caps = 0, ram_bytes = 0, max_layers = 0, max_batch = 0, mtu = 0;
+  BoardStatus status =
+      BoardStatus::kOffline;  // stored: kOnline / kOffline / kQuarantined transitions
+  std::int64_t last_seen_time_us = 0;
+  std::int64_t online_since_time_us = 0;
+  Hash model_hash;  // first 16 bytes known from HELLO_ACK; rest zero until GET_STATE
+  Hash state_hash;
+  Uuid run_id;
+  std::uint32_t last_step = 0;
+  std::string reset_reason;
+  std::uint32_t boots_seen = 0;
+  LinkStats link;  // live only
+  Meta meta;
+};
+
+enum class PortState : std::uint8_t {
+  kUnspecified = 0,
+  kUnclaimed = 1,
+  kOpening = 2,
+  kOnline = 3,
+  kLocked = 4,
+  kSilent = 5,
+  kBaudMismatchSuspected = 6,
+  kGone = 7,
+  kError = 8,
+};
+
+struct Port {
+  std::string path;  // key
+  std::string by_id, by_path;
+  std::uint32_t usb_vid = 0, usb_pid = 0;
+  std::string usb_serial, description;
+  PortState state = PortState::kUnclaimed;  // live; stored: adopted, baud, expect_uid
+  bool adopted = false, allowed = false;
+  BoardUid board_uid;
+  BoardUid expect_uid;
+  std::uint32_t baud = 0;
+  Reason reason;
+  Meta meta;
+};
+
+}  // namespace odt::model

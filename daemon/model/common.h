@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+
+// Domain types of the daemon: plain values, no protobuf, no SQL. Field meanings, units and ranges
+// are those of the messages of the same name in proto/odt/api/v1/types.proto; only what differs is
+// said here.
+namespace odt::model {
+
+struct Meta {
+  GatewayId gateway_id;
+  std::string created_by;
+  std::int64_t create_time_us = 0;
+  std::int64_t etag = 0;  // event_seq of the last change
+};
+
+enum class LossKind : std::uint8_t { kUnspecified = 0, kMse = 1, kCe = 2 };
+
+struct Loss {
+  std::int64_t sum = 0;
+  std::int8_t exp2 = 0;
+  std::uint32_t count = 0;
+  LossKind kind = LossKind::kUnspecified;
+  bool operator==(const Loss&) const = default;
+};
+
+struct Accuracy {
+  std::uint32_t correct = 0;
+  std::uint32_t total = 0;
+  bool operator==(const Accuracy&) const = default;
+};
+
+struct Reason {
+  std::string code;
+  std::string text;
+  std::string remedy;
+  bool operator==(const Reason&) const = default;
+};
+
+}  // namespace odt::model

@@ -1,0 +1,114 @@
+#pragma once
+
+#include "model/common.h"
+
+namespace odt::model {
+
+struct LayerInfo {
+  std::string name, kind;
+  std::vector<std::uint32_t> weight_shape, output_shape;
+  std::uint32_t weights = 0, k_out_min = 0, k_out_max = 0;
+  std::uint64_t macs = 0;
+  bool trainable = false;
+};
+
+struct Model {
+  Hash hash;
+  std::string name;
+  std::uint64_t image_bytes = 0;
+  Hash onnx_hash;
+  std::uint32_t trainable_layers = 0, n_classes = 0;
+  std::vector<std::uint32_t> input_shape;
+  Accuracy source_accuracy;
+  bool has_ce_scale = false;
+  std::vector<LayerInfo> layers;
+  std::uint32_t ram_k8_bytes = 0, ram_k16_bytes = 0;
+  Meta meta;
+};
+
+struct Dataset {
+  Uuid id;
+  Hash content_hash;  // = blob hash of the dataset file
+  std::string name, dtype;
+  std::vector<std::uint32_t> shape;
+  std::uint32_t train = 0, heldout = 0, test = 0, n_classes = 0;
+  std::vector<std::string> class_names;
+  std::vector<std::uint32_t> class_counts;
+  std::string source;
+  std::uint64_t bytes = 0;
+  Meta meta;
+};
+
+// Derived cache: a dataset's splits as ODTS blobs for one model.
+struct DerivedSamples {
+  Hash content_hash, model_hash;  // key
+  Hash train, heldout, test;      // blob hashes; zero: empty split
+  Hash sample_set_hash;           // SHA-256(train hash || held-out hash or zeros)
+};
+
+struct Snapshot {
+  Hash hash;
+  Hash model_hash;
+  BoardUid board_uid;
+  Uuid run_id;
+  std::uint32_t attempt = 0, step = 0;
+  Hash parent;
+  std::vector<std::string> aliases;
+  Accuracy heldout;
+  std::uint64_t bytes = 0;
+  std::string note;
+  Meta meta;
+};
+
+struct Evaluation {
+  Uuid id;
+  BoardUid board_uid;
+  Hash model_hash, snapshot;
+  Uuid dataset_id;
+  std::string split;
+  Accuracy accuracy;
+  std::vector<std::uint32_t> confusion;
+  Loss loss;
+  Meta meta;
+};
+
+struct Job {
+  enum class Kind : std::uint8_t {
+    kUnspecified = 0,
+    kCompile = 1,
+    kImport = 2,
+    kTrainPc = 3,
+    kReplay = 4,
+    kEvaluate = 5,
+    kDerive = 6,
+  };
+  enum class State : std::uint8_t {
+    kUnspecified = 0,
+    kQueued = 1,
+    kRunning = 2,
+    kSucceeded = 3,
+    kFailed = 4,
+    kCancelled = 5,
+  };
+  Uuid id;
+  Kind kind = Kind::kUnspecified;
+  State state = State::kQueued;
+  std::uint32_t progress_permille = 0;
+  std::string message;
+  Reason reason;
+  Bytes result_key;
+  std::string result_json;
+  std::string request_json;  // what was asked; enough to run it again
+  Meta meta;
+};
+
+struct Upload {
+  Uuid id;
+  std::string name;
+  std::uint64_t size = 0;
+  Hash sha256;
+  std::uint64_t received = 0;
+  Meta meta;
+};
+
+}  // namespace odt::model

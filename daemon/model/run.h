@@ -1,0 +1,158 @@
+#pragma once
+
+#include "model/common.h"
+
+namespace odt::model {
+
+enum class RunState : std::uint8_t {
+  kUnspecified = 0,
+  kQueued = 1,
+  kPreparing = 2,
+  kRunning = 3,
+  kPaused = 4,
+  kWaitingBoard = 5,
+  kEvaluating = 6,
+  kSucceeded = 7,
+  kFailed = 8,
+  kCancelled = 9,
+};
+constexpr bool is_final(RunState s) {
+  return s == RunState::kSucceeded || s == RunState::kFailed || s == RunState::kCancelled;
+}
+enum class Desired : std::uint8_t { kUnspecified = 0, kRun = 1, kPause = 2, kCancel = 3 };
+enum class RuleSet : std::uint8_t { kUnspecified = 0, kNiti = 1, kNitiLiteral = 2 };
+enum class Rounding : std::uint8_t {
+  kUnspecified = 0,
+  kHalfUp = 1,
+  kHalfAway = 2,
+  kPsto = 3,
+  kSr = 4
+};
+enum class ShiftSource : std::uint8_t { kUnspecified = 0, kExact = 1, kStale = 2 };
+enum class Policy : std::uint8_t { kUnspecified = 0, kAuto = 1, kFixed = 2 };
+enum class ReplayVerdict : std::uint8_t { kUnspecified = 0, kEqual = 1, kDifferent = 2 };
+
+struct HyperParams {
+  Policy policy = Policy::kUnspecified;
+  RuleSet rule_set = RuleSet::kUnspecified;
+  Rounding rounding = Rounding::kUnspecified;
+  LossKind loss = LossKind::kUnspecified;
+  ShiftSource shift_source = ShiftSource::kUnspecified;
+  std::vector<std::int32_t> mu_weight;  // empty, 1 or 3
+  std::optional<std::int32_t> mu_offset;
+  std::optional<std::uint32_t> dead_zone, k, batch, epochs, order_seed, sr_seed;
+  std::optional<bool> guard;
+  std::optional<std::uint32_t> telemetry_every;
+  std::optional<bool> streamed;
+  std::optional<std::uint32_t> checkpoint_epochs;
+  bool operator==(const HyperParams&) const = default;
+};
+
+struct RunSpec {
+  BoardUid board_uid;
+  Hash model_hash;
+  Uuid dataset_id;
+  HyperParams hyper;
+  Hash start_snapshot;
+  bool evaluate = false;
+  std::string name;
+  std::uint32_t resume_deadline_s = 0;
+  bool operator==(const RunSpec&) const = default;
+};
+
+struct Run {
+  Uuid id;
+  RunSpec spec;
+  RunState state = RunState::kQueued;
+  Desired desired = Desired::kRun;
+  Reason reason;
+  std::uint32_t attempt = 0;
+  HyperParams effective;
+  std::uint32_t steps_done = 0, steps_total = 0, epochs_done = 0;
+  Accuracy before, after, heldout_start, heldout_best;
+  std::uint32_t best_step = 0;
+  Hash final_state_hash, final_weights_hash;
+  std::uint32_t rules_version = 0;
+  std::int64_t start_time_us = 0, end_time_us = 0;
+  std::uint32_t train_samples = 0;
+  ReplayVerdict replay = ReplayVerdict::kUnspecified;
+  // Last verified checkpoint: blob hashes of training state and of the guard's best weights, at a
+  // step.
+  Hash checkpoint_state, checkpoint_best;
+  std::uint32_t checkpoint_step = 0;
+  std::int64_t waiting_since_us = 0;  // WAITING_BOARD began; 0: not waiting
+  Meta meta;
+};
+
+struct RunEvent {
+  Uuid run_id;
+  std::uint32_t seq = 0;  // per run, from 1; set by the store
+  std::int64_t time_us = 0;
+  RunState from = RunState::kUnspecified, to = RunState::kUnspecified;
+  std::string cause, actor;
+  Uuid command_id;
+};
+
+// The legal transitions; the test of the state machine is this table.
+bool is_legal_transition(RunState from, RunState to);
+
+struct LayerEpoch {
+  std::uint32_t bits_min = 0, bits_mean_q8 = 0, bits_max = 0;
+  std::int32_t shift = 0;
+  std::uint32_t nonzero_deltas_ppm = 0, mean_abs_delta_q8 = 0, zero_propagated_ppm = 0;
+  std::uint32_t saturated = 0, dead_units = 0, k = 0, u_q8 = 0;
+  bool operator==(const LayerEpoch&) const = default;
+};
+
+struct EpochResult {
+  Uuid run_id;
+  std::uint32_t attempt = 0, epoch = 0, step = 0;
+  Loss loss;
+  Accuracy train, heldout;
+  std::uint32_t best_step = 0, alarms = 0;
+  Hash state_hash;
+  std::uint32_t step_us = 0;
+  std::vector<LayerEpoch> layers;
+  std::int64_t time_us = 0;
+  BoardUid board_uid;
+};
+
+struct LayerStep {
+  std::uint8_t bits = 0;
+  std::int8_t shift = 0;
+  std::uint8_t k = 0;
+  bool operator==(const LayerStep&) const = default;
+};
+
+struct TelemetryFrame {
+  Uuid run_id;
+  std::uint32_t attempt = 0, step = 0;
+  BoardUid board_uid;
+  std::int64_t time_us = 0;
+  std::uint64_t boot_id = 0;
+  std::uint32_t event_id = 0;
+  Loss loss;
+  std::uint32_t correct = 0;
+  std::vector<LayerStep> layers;
+  std::uint32_t gap = 0;
+};
+
+// A mutating request to a board, written before it is sent and settled at the next HELLO.
+enum class CommandState : std::uint8_t {
+  kUnspecified = 0,
+  kIntent = 1,
+  kSent = 2,
+  kDone = 3,
+  kUnknown = 4
+};
+struct BoardCommand {
+  Uuid id;
+  BoardUid uid;
+  std::string kind;  // "start_run", "restore", "job_control", "reset", ...
+  Hash target;       // hash wanted
+  CommandState state = CommandState::kIntent;
+  std::int64_t deadline_us = 0;
+  Uuid run_id;
+};
+
+}  // namespace odt::model

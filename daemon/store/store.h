@@ -1,0 +1,190 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/event.h"
+
+// The store: domain types in and out, no SQL, no row ids. Two implementations pass one conformance
+// suite: SQLite (sqlite_store.h) and memory (memory_store.h).
+//
+// Concurrency: every object here belongs to one thread (the store thread of its database); see
+// store_thread.h for the queue in front of it.
+namespace odt::store {
+
+struct Identity {
+  GatewayId gateway_id;           // made with the data directory
+  std::uint64_t store_epoch = 0;  // new at creation, restore or clone
+};
+
+// Changes of one transaction. Each put replaces the whole resource (key inside), sets meta.etag and
+// numbers an event; RunEvent, EpochResult and Warning are appended.
+struct PutBoard {
+  model::Board value;
+};
+struct PutPort {
+  model::Port value;
+};
+struct PutModel {
+  model::Model value;
+};
+struct PutDataset {
+  model::Dataset value;
+};
+struct PutSnapshot {
+  model::Snapshot value;
+};  // an alias it takes is taken from whoever had it (also an event)
+struct PutEvaluation {
+  model::Evaluation value;
+};
+struct PutJob {
+  model::Job value;
+};
+// The run's new state with its transition in the same transaction. FAILED_PRECONDITION where the
+// stored state is not `event.from`, or the transition is illegal (model::is_legal_transition).
+struct TransitionRun {
+  model::Run value;
+  model::RunEvent event;
+};
+// Progress, checkpoint, desired, verdict: anything but `state`, which must equal the stored one.
+struct UpdateRun {
+  model::Run value;
+};
+struct CreateRun {
+  model::Run value;
+  std::string actor;
+};
+// (run, attempt, epoch) unique: an equal record is ignored (no event); a different one is
+// DATA_LOSS.
+struct AppendEpoch {
+  model::EpochResult value;
+};
+struct AppendWarning {
+  model::Warning value;
+};
+struct PutCommand {
+  model::BoardCommand value;
+};  // no event
+struct PutDerived {
+  model::DerivedSamples value;
+};  // no event
+struct PutUpload {
+  model::Upload value;
+};  // no event
+struct PutSetting {
+  std::string key, value;
+};  // no event
+// kind: "board", "port", "model", "dataset", "snapshot", "upload". NOT_FOUND; FAILED_PRECONDITION
+// while referred to by an active run.
+struct Delete {
+  std::string kind;
+  std::string key;
+};
+
+using Change = std::variant<PutBoard, PutPort, PutModel, PutDataset, PutSnapshot, PutEvaluation,
+                            PutJob, TransitionRun, UpdateRun, CreateRun, AppendEpoch, AppendWarning,
+                            PutCommand, PutDerived, PutUpload, PutSetting, Delete>;
+
+struct Batch {
+  std::vector<Change> changes;
+  std::string actor = "odtd";
+  Uuid command_id;
+  // Not empty: remembered 24 h with `response`; see ControlStore::find_request.
+  std::string request_id;
+  std::string response;
+};
+
+template <typename T>
+struct Page {
+  std::vector<T> items;
+  std::string next_token;  // empty: the end
+};
+struct ListQuery {
+  std::uint32_t page_size = 100;  // 1..1000
+  std::string page_token;
+};
+
+class ControlStore {
+ public:
+  virtual ~ControlStore() = default;
+
+  virtual Identity identity() const = 0;
+  virtual std::int64_t next_seq() const = 0;  // number that the next event will get, from 1
+
+  // All or nothing, durable when it returns. Returns the events as numbered, in order. etag: where
+  // value.meta.etag is not 0 and differs from the stored one: ABORTED.
+  virtual Result<std::vector<model::Event>> commit(Batch batch) = 0;
+
+  virtual Result<model::Board> board(const BoardUid& uid) = 0;
+  virtual Result<Page<model::Board>> boards(const ListQuery& q) = 0;  // by name
+  virtual Result<Page<model::Port>> ports(const ListQuery& q) = 0;
+  virtual Result<model::Port> port(const std::string& path) = 0;
+  virtual Result<model::Model> model(const Hash& hash) = 0;
+  virtual Result<Page<model::Model>> models(const ListQuery& q) = 0;  // newest first, as all below
+  virtual Result<model::Dataset> dataset(const Uuid& id) = 0;
+  virtual Result<Page<model::Dataset>> datasets(const ListQuery& q) = 0;
+  virtual Result<model::DerivedSamples> derived(const Hash& content, const Hash& model) = 0;
+  virtual Result<model::Snapshot> snapshot(const Hash& hash) = 0;
+  virtual Result<Page<model::Snapshot>> snapshots(const ListQuery& q) = 0;
+  virtual Result<model::Evaluation> evaluation(const Uuid& id) = 0;
+  virtual Result<model::Job> job(const Uuid& id) = 0;
+  virtual Result<Page<model::Job>> jobs(const ListQuery& q) = 0;
+  virtual Result<model::Run> run(const Uuid& id) = 0;
+  virtual Result<Page<model::Run>> runs(const ListQuery& q) = 0;
+  virtual Result<std::vector<model::Run>> active_runs() = 0;  // not final, oldest first
+  virtual Result<std::vector<model::RunEvent>> run_events(const Uuid& run) = 0;
+  virtual Result<std::vector<model::EpochResult>> epochs(const Uuid& run) = 0;
+  virtual Result<std::vector<model::BoardCommand>> open_commands(
+      const BoardUid& uid) = 0;  // intent, sent, unknown
+  virtual Result<model::Upload> upload(const Uuid& id) = 0;
+  virtual Result<std::string> setting(const std::string& key) = 0;  // NOT_FOUND
+
+  // Response remembered for (actor, request_id). NOT_FOUND: new.
+  virtual Result<std::string> find_request(const std::string& actor,
+                                           const std::string& request_id) = 0;
+
+  // Events with seq in [first, first + limit), bodies as they are now (append-only ones as
+  // written). OUT_OF_RANGE where `first` is older than what is kept.
+  virtual Result<std::vector<model::Event>> events_from(std::int64_t first,
+                                                        std::uint32_t limit) = 0;
+};
+
+class TelemetryStore {
+ public:
+  virtual ~TelemetryStore() = default;
+
+  // One transaction. A frame equal to the stored record of (run, attempt, step) is ignored; a
+  // different one is DATA_LOSS and nothing is written. RESOURCE_EXHAUSTED: quota or disk full.
+  virtual Status append(const std::vector<model::TelemetryFrame>& frames) = 0;
+  // Ascending by step; attempt 0: the newest attempt that has the step. At most max_frames evenly
+  // chosen.
+  struct Range {
+    Uuid run;
+    std::uint32_t attempt = 0, first_step = 0, last_step = 0xFFFFFFFF, max_frames = 2000;
+  };
+  struct Frames {
+    std::vector<model::TelemetryFrame> frames;
+    std::uint32_t total = 0;
+  };
+  virtual Result<Frames> read(const Range& range) = 0;
+  virtual Result<std::uint64_t> size_bytes() = 0;
+};
+
+// Blobs: files by SHA-256 under one folder; written temp + fsync + rename. Thread-safe.
+class BlobStore {
+ public:
+  virtual ~BlobStore() = default;
+  virtual Result<Hash> put(std::string_view content) = 0;
+  // Moves a finished file in. INVALID_ARGUMENT where its hash differs.
+  virtual Status adopt(const std::string& path, const Hash& hash) = 0;
+  virtual Result<std::string> get(const Hash& hash) = 0;  // NOT_FOUND
+  virtual Result<std::string> path(const Hash& hash) = 0;
+  virtual bool has(const Hash& hash) = 0;
+};
+
+}  // namespace odt::store

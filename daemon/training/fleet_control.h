@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/call.h"
+#include "model/event.h"
+
+// What the API may ask of the fleet. Implemented by training::Orchestrator on the links thread;
+// every method here may be called from any thread, and `done` is called on the links thread. A
+// mutation has happened (is committed) when its `done` says OK.
+namespace odt::training {
+
+// Live state, replaced as a whole whenever something changes, at most 5 times a second.
+struct FleetView {
+  std::vector<model::Board> boards;  // with live status, link, last_seen
+  std::vector<model::Port> ports;
+  std::int64_t time_us = 0;
+};
+
+class FleetControl {
+ public:
+  virtual ~FleetControl() = default;
+
+  virtual std::shared_ptr<const FleetView> view() const = 0;
+  // Called on the links thread after each new view (for CONFLATED fleet topics). One listener.
+  virtual void set_view_listener(std::function<void(std::shared_ptr<const FleetView>)> fn) = 0;
+
+  struct BoardUpdate {
+    BoardUid uid;
+    std::int64_t etag = 0;
+    std::optional<std::string> name, place;
+    std::map<std::string, std::string> set_labels;
+    std::vector<std::string> remove_labels;
+  };
+  virtual void update_board(CallContext ctx, BoardUpdate update, Done<model::Board> done) = 0;
+  virtual void delete_board(CallContext ctx, BoardUid uid, Done<bool> done) = 0;
+  virtual void identify_board(CallContext ctx, BoardUid uid, std::uint32_t seconds,
+                              Done<bool> done) = 0;
+  virtual void reset_board(CallContext ctx, BoardUid uid, Done<bool> done) = 0;
+  virtual void adopt_port(CallContext ctx, std::string path, std::uint32_t baud,
+                          BoardUid expect_uid, Done<model::Port> done) = 0;
+  virtual void release_port(CallContext ctx, std::string path, Done<model::Port> done) = 0;
+
+  virtual void create_run(CallContext ctx, model::RunSpec spec, bool dry_run,
+                          Done<model::Run> done) = 0;
+  // desired: kRun (resume), kPause, kCancel.
+  virtual void set_desired(CallContext ctx, Uuid run, model::Desired desired,
+                           Done<model::Run> done) = 0;
+
+  virtual void pull_weights(CallContext ctx, BoardUid uid, std::string alias,
+                            Done<model::Snapshot> done) = 0;
+  virtual void restore_weights(CallContext ctx, BoardUid uid, Hash snapshot,
+                               Done<model::Board> done) = 0;
+  // Starts a job of kind EVALUATE; its end is a job event.
+  virtual void evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset,
+                        std::string split, Done<model::Job> done) = 0;
+};
+
+}  // namespace odt::training

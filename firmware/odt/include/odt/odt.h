@@ -1,0 +1,299 @@
+/* odt: integer training for microcontrollers. Pure C11: no heap, no float, no I/O, no statics.
+ *
+ * The rules are rules_version ODT_RULES_VERSION of proto/README.md ("Training rules"): the same
+ * image, state, samples and settings give the same bits on every core and on the host.
+ *
+ * Life of an object: odt_model_open() over an image -> odt_trainer_plan() -> odt_trainer_init()
+ * over a caller's arena -> either odt_run_*() (resident sets, whole run) or odt_trainer_step() (one
+ * batch).
+ */
+#ifndef ODT_ODT_H
+#define ODT_ODT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ODT_RULES_VERSION 1u
+#define ODT_MAX_OPS 64
+#define ODT_MAX_TENSORS 65
+#define ODT_MAX_LAYERS 16 /* trainable compute layers */
+#define ODT_MAX_CLASSES 128
+#define ODT_MAX_BATCH 256
+
+/* Same numbers as odt.device.v1.StatusCode. */
+typedef enum {
+  ODT_OK = 0,
+  ODT_INVALID_ARGUMENT = 3,
+  ODT_NOT_FOUND = 5,
+  ODT_RESOURCE_EXHAUSTED = 8,
+  ODT_FAILED_PRECONDITION = 9,
+  ODT_ABORTED = 10,
+  ODT_OUT_OF_RANGE = 11,
+  ODT_UNIMPLEMENTED = 12,
+  ODT_INTERNAL = 13,
+  ODT_DATA_LOSS = 15,
+} odt_status_t;
+
+/* What was wrong, for one clear error. what: static text naming the field or structure
+ * ("mu_weight", "op 3: in0"). */
+typedef struct {
+  odt_status_t status;
+  const char* what;
+  int32_t got;
+  int32_t limit_lo;
+  int32_t limit_hi;
+} odt_error_t;
+
+typedef enum { ODT_S8 = 1, ODT_U8 = 2, ODT_S16 = 3 } odt_dtype_t;
+
+typedef enum {
+  ODT_OP_PREQUANT = 1,
+  ODT_OP_CONV2D = 2,
+  ODT_OP_LINEAR = 3,
+  ODT_OP_FLATTEN = 4,
+  /* 5 MAXPOOL, 6 AVGPOOL, 7 GAP, 8 ADD, 9 CONCAT, 10 RESIZE: reserved, refused as UNIMPLEMENTED */
+} odt_op_kind_t;
+
+#define ODT_OP_FLAG_RELU 1u /* a Relu was folded: the layer has a mask (bit = y > 0) */
+#define ODT_OP_FLAG_TRAINABLE 2u
+
+typedef enum { ODT_RULE_NITI = 1, ODT_RULE_NITI_LITERAL = 2 } odt_rule_set_t;
+typedef enum {
+  ODT_ROUND_DEFAULT = 0, /* PSTO where k <= 8, HALF_UP where k > 8 */
+  ODT_ROUND_HALF_UP = 1,
+  ODT_ROUND_HALF_AWAY = 2,
+  ODT_ROUND_PSTO = 3,
+  ODT_ROUND_SR = 4,
+} odt_rounding_t;
+typedef enum { ODT_LOSS_MSE = 1, ODT_LOSS_CE = 2 } odt_loss_t;
+typedef enum { ODT_SHIFT_EXACT = 1, ODT_SHIFT_STALE = 2 } odt_shift_source_t;
+
+/* ---- model image (ODTM v1, layout in proto/README.md) ---------------------------------------- */
+
+typedef struct {
+  uint8_t dtype; /* odt_dtype_t */
+  uint8_t ndim;
+  uint16_t dims[4]; /* per sample: [N] or [C,H,W] */
+  uint32_t count;   /* product of dims */
+} odt_tensor_t;
+
+typedef struct {
+  uint8_t kind;
+  uint8_t flags;
+  uint16_t in0, in1, out; /* tensor numbers; in1 0xFFFF: none */
+  int32_t clip_lo, clip_hi;
+  const int8_t* weights; /* ONNX order: conv [O,I/g,kH,kW], linear [in,out] */
+  uint32_t n_weights;
+  const int32_t* offset; /* [outputs]; PREQUANT: Q8 per channel */
+  uint32_t n_out;        /* filters or outputs; PREQUANT: channels */
+  const int8_t* k_out;   /* [n_out], 0..31 */
+  const uint8_t* mult;   /* [n_out] uint8, NULL: all 1. PREQUANT: int16 LE [n_out] */
+  uint16_t k_h, k_w, stride_h, stride_w, pad_t, pad_l, pad_b, pad_r, dil_h, dil_w, groups;
+  int8_t layer; /* index among the trainable layers, -1: frozen */
+} odt_op_t;
+
+typedef struct {
+  const uint8_t* image;
+  uint32_t image_bytes;
+  uint8_t hash[32];
+  uint16_t n_tensors, n_ops, n_layers, n_classes;
+  uint16_t input, logits; /* tensor numbers: first op's input, last op's output */
+  uint16_t first_trainable_op;
+  uint16_t ce_scale;                           /* Q8; 0: no cross-entropy */
+  const int8_t *target_correct, *target_wrong; /* [n_classes]; NULL: no MSE */
+  uint32_t src_correct, src_total;
+  char name[17];
+  odt_tensor_t tensors[ODT_MAX_TENSORS];
+  odt_op_t ops[ODT_MAX_OPS];
+  uint16_t layer_op[ODT_MAX_LAYERS];
+} odt_model_t;
+
+/* Parses and validates an image: every offset, count, shape and value range, so that the kernels
+ * may run blind. `image` must be 4-byte aligned and outlive the model. Computes hash (SHA-256 of
+ * the bytes). Errors: INVALID_ARGUMENT (malformed), OUT_OF_RANGE (limits above), UNIMPLEMENTED (op
+ * kind, version). */
+odt_status_t odt_model_open(odt_model_t* m, const void* image, uint32_t bytes, odt_error_t* err);
+
+/* ---- samples (ODTS v1) ------------------------------------------------------------------------
+ */
+
+typedef struct {
+  uint8_t dtype;
+  uint32_t count;
+  uint32_t sample_len;  /* values per sample */
+  const int8_t* labels; /* [count] */
+  const uint8_t* data;  /* [count][sample_len], dtype S8 or U8 */
+} odt_samples_t;
+
+/* Checks an ODTS blob and points into it. Errors: INVALID_ARGUMENT. */
+odt_status_t odt_samples_open(odt_samples_t* s, const void* blob, uint32_t bytes, odt_error_t* err);
+/* Checks samples against a model (dtype, length, labels < n_classes). */
+odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err);
+
+/* ---- run settings -----------------------------------------------------------------------------
+ */
+
+/* Everything that decides the bits of a run; mirrors odt.device.v1.RunSpec. */
+typedef struct {
+  uint8_t rule_set, rounding, loss, shift_source;
+  int8_t mu_weight[3]; /* by thirds (rule 1.8) */
+  int8_t mu_offset;
+  uint8_t dead_zone, k;
+  uint16_t batch, epochs;
+  uint32_t train_samples, heldout_samples;
+  uint32_t order_seed, sr_seed;
+  bool guard;
+  uint8_t sample_set_hash[32];
+  uint8_t class_weights[ODT_MAX_CLASSES]; /* Q6; 64 = 1 */
+} odt_run_spec_t;
+
+/* Ranges of rules 1.3, 1.5, 1.6 against model. Errors: INVALID_ARGUMENT naming field, got and
+ * limits. */
+odt_status_t odt_run_spec_check(const odt_run_spec_t* spec, const odt_model_t* m, odt_error_t* err);
+
+/* ---- trainer ----------------------------------------------------------------------------------
+ */
+
+typedef struct {
+  uint32_t weights_bytes;    /* M and offsets */
+  uint32_t best_bytes;       /* the guard's copy; 0 without guard */
+  uint32_t activation_bytes; /* activations, masks */
+  uint32_t gradient_bytes;   /* deltas and row scratch */
+  uint32_t order_bytes;      /* permutation of resident training samples (0: streamed) */
+  uint32_t total_bytes;      /* arena needed, with alignment */
+} odt_memory_plan_t;
+
+typedef struct {
+  uint8_t bits; /* bit length of max |G| of the layer's weights, 0: no update */
+  int8_t shift; /* ws */
+  uint8_t k;
+} odt_layer_step_t;
+
+typedef struct {
+  uint32_t step; /* number of this step, from 0 */
+  uint64_t loss; /* rule 1.3, of this batch */
+  uint32_t correct;
+  odt_layer_step_t layers[ODT_MAX_LAYERS];
+} odt_step_record_t;
+
+typedef struct {
+  uint8_t bits_min, bits_max, k;
+  int8_t shift;
+  uint16_t bits_mean_q8;
+  uint32_t nonzero_deltas_ppm;
+  uint32_t mean_abs_delta_q8;
+  uint32_t zero_propagated_ppm;
+  uint32_t saturated;
+  uint32_t dead_units;
+  uint32_t u_q8;
+} odt_layer_epoch_t;
+
+#define ODT_ALARM_DEAD_LAYER 1u
+#define ODT_ALARM_SATURATION 2u
+#define ODT_ALARM_STUCK 4u
+
+typedef struct {
+  uint32_t epoch; /* from 0 */
+  uint32_t step;  /* steps done at its end */
+  uint64_t loss;
+  uint32_t correct, total;
+  uint32_t heldout_correct, heldout_total;
+  uint32_t start_correct;
+  uint32_t best_step;
+  uint32_t alarms;
+  uint8_t state_hash[32];
+  odt_layer_epoch_t layers[ODT_MAX_LAYERS];
+} odt_epoch_record_t;
+
+typedef struct odt_trainer odt_trainer_t; /* defined in odt/trainer.h; caller owns the memory */
+
+/* Arena bytes for `spec` on `m`. resident: the trainer shuffles an index of train_samples itself
+ * (streamed: the host orders). Never fails for a checked spec. */
+void odt_trainer_plan(const odt_model_t* m, const odt_run_spec_t* spec, bool resident,
+                      odt_memory_plan_t* plan);
+
+/* Lays out the arena (8-byte aligned) and loads the image's weights. Step 0. Errors:
+ * RESOURCE_EXHAUSTED (err->got arena bytes, limit_lo bytes needed), those of odt_run_spec_check. */
+odt_status_t odt_trainer_init(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_t* spec,
+                              bool resident, void* arena, uint32_t arena_bytes, odt_error_t* err);
+
+/* One training step on a batch already in order (1..spec.batch samples). Errors:
+ * FAILED_PRECONDITION (epoch or run is complete), INVALID_ARGUMENT (batch size is not the one that
+ * rule 1.8 gives for this position). */
+odt_status_t odt_trainer_step(odt_trainer_t* t, const odt_samples_t* batch, odt_step_record_t* rec,
+                              odt_error_t* err);
+/* The same from resident samples: picks the batch by rule 1.8. */
+odt_status_t odt_trainer_step_resident(odt_trainer_t* t, const odt_samples_t* train,
+                                       odt_step_record_t* rec, odt_error_t* err);
+/* True when the current epoch's samples are used up and odt_trainer_end_epoch is due. */
+bool odt_trainer_epoch_complete(const odt_trainer_t* t);
+/* Ends the epoch: guard check with the held-out counts (total 0: none), alarms, record with state
+ * hash. After the last epoch it also applies the guard (weights := best, b_prev reset) BEFORE
+ * hashing. */
+odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
+                                   uint32_t heldout_total, odt_epoch_record_t* rec,
+                                   odt_error_t* err);
+bool odt_trainer_done(const odt_trainer_t* t);
+/* Sets the guard's start score (held-out before training); once, at step 0. */
+odt_status_t odt_trainer_set_start(odt_trainer_t* t, uint32_t heldout_correct,
+                                   uint32_t heldout_total);
+
+/* Logits of one sample with the current weights; scratch inside the arena. Touches no training
+ * state. */
+odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* logits);
+/* Adds n samples to counts: *correct, *loss, and confusion (u32 [n_classes][n_classes], row =
+ * label; may be NULL). */
+odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t first, uint32_t n,
+                              uint32_t* correct, uint64_t* loss, uint32_t* confusion);
+
+/* Position within the run. */
+uint32_t odt_trainer_step_count(const odt_trainer_t* t);  /* steps done */
+uint32_t odt_trainer_epoch_count(const odt_trainer_t* t); /* epochs done */
+uint32_t odt_trainer_steps_total(const odt_trainer_t* t);
+
+/* ---- canonical bytes (proto/README.md): random access, so that no second copy is needed ---------
+ */
+
+uint32_t odt_weights_size(const odt_trainer_t* t);
+/* Copies bytes [offset, offset + n) of odt_weights v1 of the current (best = false) or best
+ * weights. */
+void odt_weights_read(const odt_trainer_t* t, bool best, uint32_t offset, uint8_t* out, uint32_t n);
+void odt_weights_hash(const odt_trainer_t* t, bool best, uint8_t hash[32]);
+/* Writes bytes in order from 0; odt_weights_write_end checks the header against model and rules.
+ * Until then the weights are invalid. Errors: INVALID_ARGUMENT (header, size), FAILED_PRECONDITION
+ * (other model or rules). */
+odt_status_t odt_weights_write(odt_trainer_t* t, bool best, uint32_t offset, const uint8_t* in,
+                               uint32_t n, odt_error_t* err);
+odt_status_t odt_weights_write_end(odt_trainer_t* t, bool best, odt_error_t* err);
+
+uint32_t odt_state_size(const odt_trainer_t* t);
+void odt_state_read(const odt_trainer_t* t, uint32_t offset, uint8_t* out, uint32_t n);
+void odt_state_hash(const odt_trainer_t* t, uint8_t hash[32]);
+odt_status_t odt_state_write(odt_trainer_t* t, uint32_t offset, const uint8_t* in, uint32_t n,
+                             odt_error_t* err);
+/* Checks that the state belongs to model, rules and spec of this trainer. */
+odt_status_t odt_state_write_end(odt_trainer_t* t, odt_error_t* err);
+
+/* ---- small things shared by both ends -----------------------------------------------------------
+ */
+
+typedef struct {
+  uint32_t state[8];
+  uint64_t bytes;
+  uint8_t block[64];
+} odt_sha256_t;
+void odt_sha256_init(odt_sha256_t* s);
+void odt_sha256_update(odt_sha256_t* s, const void* data, uint32_t n);
+void odt_sha256_final(odt_sha256_t* s, uint8_t hash[32]);
+
+/* Rule 1.8: order of epoch e over n samples into p. */
+void odt_order(uint32_t order_seed, uint32_t epoch, uint32_t n, uint16_t* p);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
