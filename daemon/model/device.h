@@ -1,0 +1,95 @@
+#pragma once
+
+#include "model/run.h"
+
+// What a board says and is told, without protobuf. Meanings: proto/odt/device/v1/device.proto.
+namespace odt::model {
+
+enum class JobState : std::uint8_t {
+  kNone = 0,
+  kReady = 1,
+  kRunning = 2,
+  kPaused = 3,
+  kEpochHold = 4,
+  kDone = 5,
+  kStopped = 6,
+  kEvaluating = 7,
+  kFailed = 8,
+};
+
+// HELLO_ACK.
+struct HelloInfo {
+  BoardUid uid;
+  std::string board_type, core, fw_version;
+  std::uint64_t boot_id = 0;
+  std::string reset_reason;
+  std::uint32_t uptime_ms = 0, max_poll_ms = 0, mtu = 0, rx_window_bytes = 0, caps = 0;
+  std::uint32_t max_layers = 0, max_batch = 0, ram_bytes = 0, rules_version = 0;
+  Bytes model_hash16, state_hash16;  // first 16 bytes; empty: none
+  Uuid run_id;
+  std::uint32_t attempt = 0, last_step = 0;
+  JobState job = JobState::kNone;
+  std::uint32_t first_event = 0, next_event = 0;
+};
+
+// GET_STATE.
+struct DeviceState {
+  Hash model_hash;
+  Uuid run_id;
+  std::uint32_t attempt = 0;
+  JobState job = JobState::kNone;
+  std::uint32_t step = 0, epoch = 0;
+  Hash state_hash, weights_hash;  // when asked for
+  std::uint32_t best_step = 0, best_correct = 0;
+  std::uint32_t samples_train = 0, samples_heldout = 0, samples_test = 0;
+  std::uint32_t ram_used_bytes = 0, ram_bytes = 0, stack_high_water_bytes = 0;
+  Hash sample_set_hash;
+  bool has_weights = false;
+  std::uint32_t oldest_unacked_epoch = 0;
+};
+
+enum class Resource : std::uint8_t {
+  kModelImage = 1,
+  kSamples = 2,
+  kBatch = 3,
+  kWeights = 4,
+  kBestWeights = 5,
+  kState = 6,
+  kEvalResult = 7,
+  kInferInput = 8,
+};
+enum class SampleRole : std::uint8_t { kNone = 0, kTrain = 1, kHeldout = 2, kTest = 3 };
+
+// RunSpec of the wire: settings resolved, every field set.
+struct DeviceRunSpec {
+  HyperParams hyper;  // effective; mu_weight has three entries
+  std::uint32_t train_samples = 0, heldout_samples = 0;
+  Hash sample_set_hash;
+  bool streamed = false;
+  bool hold_at_epoch = true;
+  std::uint32_t telemetry_every = 1;
+};
+
+struct JobChanged {
+  Uuid run_id;
+  std::uint32_t attempt = 0;
+  JobState job = JobState::kNone;
+  std::uint32_t step = 0;
+  Hash state_hash, weights_hash;
+  std::string text;
+};
+
+struct EvalReport {
+  std::uint32_t eval_id = 0;
+  Accuracy accuracy;
+  std::uint64_t loss = 0;
+  bool done = false;
+  std::uint32_t next_seq = 0;
+};
+
+struct InferReport {
+  std::vector<std::int8_t> logits;
+  std::uint32_t predicted = 0;
+};
+
+}  // namespace odt::model

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/asio.h"
+#include "base/clock.h"
+#include "model/board.h"
+#include "session/board_session.h"
+
+// Keeps one endpoint talking: opens the link, says HELLO, runs the session, reopens with jittered
+// backoff (0.5..30 s), for ever, until stopped. What it finds goes to LinkHost. Implemented in
+// session/; used by fleet/.
+namespace odt::session {
+
+class LinkHost {
+ public:
+  virtual ~LinkHost() = default;
+  // A board has said HELLO_ACK. The host decides (expected uid, duplicate uid): false closes with
+  // quarantine. Called before anything else is sent on the link.
+  virtual bool on_session(const std::string& endpoint, std::shared_ptr<BoardSession> session) = 0;
+  // State of the endpoint for the port list: opening, silent, locked, baud mismatch, gone, error.
+  virtual void on_port_state(const std::string& endpoint, model::PortState state,
+                             const model::Reason& reason) = 0;
+};
+
+struct LinkOptions {
+  GatewayId host_id;
+  std::uint32_t mtu = 576;
+  std::vector<std::uint32_t> baud_list = {921600, 115200};
+  bool dtr = true, rts = true, rts_cts = false;
+  std::chrono::milliseconds hello_deadline{5000};
+  std::chrono::milliseconds suspect_after{3000}, down_after{5000}, ping_idle{1000};
+};
+
+class LinkRunner {
+ public:
+  virtual ~LinkRunner() = default;
+  virtual void start() = 0;
+  virtual asio::awaitable<void> stop() = 0;  // idempotent; ends the session with BYE
+};
+
+// endpoint: a serial path ("/dev/ttyACM0"), or "tcp:host:port" to dial.
+std::unique_ptr<LinkRunner> make_link_runner(asio::io_context& io, const Clock& clock,
+                                             std::string endpoint, LinkOptions options,
+                                             LinkHost& host);
+// Accepts boards that dial in; endpoints are "tcp-in:addr:port". At most max_pending connections
+// without HELLO_ACK. Errors of the factory: ALREADY_EXISTS (port in use, with the remedy).
+Result<std::unique_ptr<LinkRunner>> make_tcp_listener(asio::io_context& io, const Clock& clock,
+                                                      const std::string& address,
+                                                      std::uint16_t port, LinkOptions options,
+                                                      LinkHost& host, int max_pending = 64);
+
+}  // namespace odt::session
