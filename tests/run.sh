@@ -1,0 +1,192 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs the tests. Last line: N passed, N failed, N skipped.
+#
+#   tests/run.sh [--yes] [--full] [--only SUITE[,SUITE]] [--list]
+#
+# Suites, in order: gates web unit firmware qemu system browser package fuzz (and soak with --full).
+# A skip is named with its reason; a skip that tests/skips.txt does not list is a failure.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. deploy/setup.sh
+
+ALL_SUITES="gates web unit firmware qemu system browser package fuzz"
+yes=0 full=0 only=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --yes) yes=1 ;;
+    --full) full=1 ;;
+    --only)
+      [ $# -ge 2 ] || die "--only needs a suite" "one or more of: $ALL_SUITES soak (comma between)"
+      only=${2//,/ }
+      shift
+      ;;
+    --list)
+      say "$ALL_SUITES soak"
+      exit 0
+      ;;
+    -h | --help)
+      sed -n '2,8s/^# \{0,1\}//p' "$0"
+      exit 0
+      ;;
+    *) die "unknown option '$1'" "tests/run.sh --help" ;;
+  esac
+  shift
+done
+suites=${only:-$ALL_SUITES}
+[ $full = 0 ] || [ -n "$only" ] || suites="$ALL_SUITES soak"
+for suite in $suites; do
+  case " $ALL_SUITES soak " in *" $suite "*) ;; *) die "unknown suite '$suite'" "one of: $ALL_SUITES soak" ;; esac
+done
+
+check_distribution
+install_packages $yes deploy/packages-demo.txt deploy/packages-tests.txt
+
+results=$ODT_BUILD/results.txt
+as_owner mkdir -p "$ODT_BUILD"
+as_owner rm -f "$results"
+as_owner touch "$results"
+export ODT_FULL=$full
+
+# One line a test: PASS|FAIL|SKIP name [reason].
+record() { printf '%s %s %s\n' "$1" "$2" "${3:-}" >>"$results"; }
+
+# check NAME COMMAND...: a test that is one command; what it prints is shown where it fails.
+check() {
+  local name=$1 log
+  shift
+  log=$ODT_BUILD/logs/test-$(printf '%s' "$name" | tr -cs 'a-zA-Z0-9\n' '-').log
+  as_owner mkdir -p "$ODT_BUILD/logs"
+  if as_owner "$@" >"$log" 2>&1; then
+    record PASS "$name"
+  else
+    record FAIL "$name" "log: $log"
+    say "FAIL $name"
+    tail -n 40 "$log"
+  fi
+}
+
+# collect NAME COMMAND...: a suite that prints a PASS/FAIL/SKIP line a test. One that ends badly without a FAIL line,
+# or says nothing at all, is a failure itself.
+collect() {
+  local name=$1 log code=0
+  shift
+  log=$ODT_BUILD/logs/test-$name.log
+  as_owner mkdir -p "$ODT_BUILD/logs"
+  as_owner "$@" >"$log" 2>&1 || code=$?
+  grep -E '^(PASS|FAIL|SKIP) ' "$log" >>"$results" || true
+  if [ $code != 0 ] && ! grep -q '^FAIL ' "$log"; then record FAIL "$name" "exit $code; log: $log"; fi
+  grep -qE '^(PASS|FAIL|SKIP) ' "$log" || record FAIL "$name" "no test ran; log: $log"
+  if grep -q '^FAIL ' "$log" || [ $code != 0 ]; then
+    say "suite $name:"
+    grep -E '^FAIL ' "$log" || true
+    tail -n 60 "$log"
+  fi
+}
+
+need_release() {
+  configure_build release "$ODT_BUILD"
+  build_targets "$ODT_BUILD" "building (release)" all
+  build_web
+}
+need_firmware() {
+  need_release
+  build_targets "$ODT_BUILD" "building the firmware" firmware_images
+}
+need_npm() {
+  [ "$ODT_ROOT/web/node_modules/.package-lock.json" -nt "$ODT_ROOT/web/package-lock.json" ] ||
+    step "fetching dashboard packages (npm)" as_owner npm --prefix web ci --no-audit --no-fund
+}
+
+sources() { git ls-files -co --exclude-standard "$@" 2>/dev/null || find . -path ./build -prune -o -type f -print; }
+
+suite_gates() {
+  need_npm
+  check gates/clang-format bash -c \
+    "{ git ls-files -co --exclude-standard -- daemon firmware proto tests 2>/dev/null || find daemon firmware proto tests -type f; } |
+     grep -E '\.(c|h|cc|cpp)$' | xargs clang-format --dry-run -Werror"
+  check gates/layering python3 tests/layering/check_includes.py
+  check gates/buf-lint npm --prefix web run lint-proto
+  check gates/generated-bindings npm --prefix web run check-generated
+  check gates/repository-words tests/gates/check_words.sh
+  check gates/file-length tests/gates/check_length.sh
+}
+
+suite_web() {
+  need_npm
+  check web/typescript npm --prefix web run check
+  check web/build npm --prefix web run build
+  collect web-unit node tests/support/vitest_lines.mjs
+}
+
+suite_unit() {
+  configure_build sanitize "$ODT_BUILD/sanitize"
+  build_targets "$ODT_BUILD/sanitize" "building unit and integration tests (ASan, UBSan)" all
+  local junit=$ODT_BUILD/sanitize/junit.xml code=0
+  say "unit and integration tests ..."
+  as_owner env ASAN_OPTIONS=detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
+    ctest --test-dir "$ODT_BUILD/sanitize" -j "$ODT_JOBS" --timeout 180 --output-on-failure \
+    --output-junit "$junit" >"$ODT_BUILD/logs/test-ctest.log" 2>&1 || code=$?
+  /usr/bin/python3 tests/support/junit_lines.py "$junit" >>"$results" || record FAIL unit "no result of ctest"
+  if [ $code != 0 ]; then
+    grep -E '\*\*\*|FAILED|Failure|ERROR: ' "$ODT_BUILD/logs/test-ctest.log" | head -n 60
+    say "the whole log: $ODT_BUILD/logs/test-ctest.log"
+  fi
+}
+
+suite_firmware() {
+  need_firmware
+  check firmware/size-and-symbols tests/gates/check_firmware.sh "$ODT_BUILD"
+}
+
+suite_qemu() {
+  need_firmware
+  collect qemu /usr/bin/python3 tests/qemu/run.py --bin "$ODT_BUILD/bin"
+}
+
+suite_system() {
+  need_firmware
+  collect system /usr/bin/python3 tests/system/run.py --bin "$ODT_BUILD/bin"
+}
+
+suite_browser() {
+  need_release
+  need_npm
+  collect browser /usr/bin/python3 tests/browser/run.py --bin "$ODT_BUILD/bin"
+}
+
+suite_package() {
+  need_release
+  check package/deb tests/gates/check_package.sh "$ODT_BUILD"
+}
+
+suite_fuzz() {
+  configure_build fuzz "$ODT_BUILD/fuzz"
+  build_targets "$ODT_BUILD/fuzz" "building the fuzzers" fuzzers
+  collect fuzz tests/fuzz/run.sh "$ODT_BUILD/fuzz" $([ $full = 1 ] && echo 1200 || echo 120)
+}
+
+suite_soak() {
+  need_firmware
+  collect soak /usr/bin/python3 tests/system/run.py --bin "$ODT_BUILD/bin" --soak
+}
+
+start=$SECONDS
+for suite in $suites; do
+  say "== $suite"
+  "suite_$suite"
+done
+
+# Skips: named, and only those that the list allows.
+skips=0
+while read -r _ name reason; do
+  skips=$((skips + 1))
+  say "skipped: $name ($reason)"
+  grep -qE "^${name//./\\.}([[:space:]]|$)" tests/skips.txt || record FAIL "skip-list" "$name is skipped but not in tests/skips.txt"
+done < <(grep '^SKIP ' "$results" || true)
+
+passed=$(grep -c '^PASS ' "$results" || true)
+failed=$(grep -c '^FAIL ' "$results" || true)
+[ "$failed" = 0 ] || grep '^FAIL ' "$results"
+say "time: $(((SECONDS - start) / 60)) min $(((SECONDS - start) % 60)) s"
+say "$passed passed, $failed failed, $skips skipped"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
