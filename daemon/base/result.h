@@ -2,6 +2,10 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/strings/cord.h>
+
+#include <string>
+#include <string_view>
 
 namespace odt {
 
@@ -35,6 +39,22 @@ using Result = absl::StatusOr<T>;
   } while (false)
 
 namespace odt {
+// Carries a stable UPPER_SNAKE code and a remedy with a status; an OK status stays as it is.
+inline Status with_reason(Status status, std::string_view code, std::string_view remedy = {}) {
+  if (!code.empty()) status.SetPayload("odt/reason", absl::Cord(std::string(code)));
+  if (!remedy.empty()) status.SetPayload("odt/remedy", absl::Cord(std::string(remedy)));
+  return status;
+}
+// Empty where there is none.
+inline std::string reason_of(const Status& status) {
+  const auto payload = status.GetPayload("odt/reason");
+  return payload ? std::string(*payload) : std::string();
+}
+inline std::string remedy_of(const Status& status) {
+  const auto payload = status.GetPayload("odt/remedy");
+  return payload ? std::string(*payload) : std::string();
+}
+
 inline Status to_status(const Status& status) { return status; }
 template <typename T>
 Status to_status(const Result<T>& result) {

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/asio.h"
+#include "base/clock.h"
+#include "fleet/fleet_options.h"
+#include "jobs/job_control.h"
+#include "store/store_thread.h"
+#include "training/fleet_control.h"
+
+namespace odt::training {
+
+struct OrchestratorOptions {
+  fleet::FleetOptions fleet;
+  // WAITING_BOARD gives up after this where the run does not say otherwise.
+  std::chrono::seconds resume_deadline{24 * 3600};
+  // One line per thing worth a log (level as spdlog); any thread. Empty: no log.
+  std::function<void(int level, const std::string& text)> log;
+};
+
+// Owns the fleet and the runs. Everything happens on the links thread (the one thread that runs
+// `links`); the stores, blobs and jobs outlive this object.
+//
+// Repeated mutations (CallContext::request_id): the key of what was made is remembered in the
+// store beside (actor, request_id) in the same transaction, and a repeated call answers with that
+// resource.
+class Orchestrator final : public FleetControl {
+ public:
+  Orchestrator(asio::io_context& links, const Clock& clock, store::ControlThread& control,
+               store::TelemetryThread& telemetry, store::BlobStore& blobs, jobs::JobControl& jobs,
+               OrchestratorOptions options);
+  ~Orchestrator() override;  // after stop() has answered, or after the links thread has ended
+
+  // Loads boards, ports and active runs, opens listeners and dials. Blocks on the store: call it
+  // from the main thread, before or while the links thread runs. Errors: those of the store;
+  // ALREADY_EXISTS where a listening port is in use.
+  Status start();
+  // Says BYE to every board, leaves the runs as they are. `done` on the links thread.
+  void stop(std::function<void()> done);
+
+  std::shared_ptr<const FleetView> view() const override;
+  void set_view_listener(std::function<void(std::shared_ptr<const FleetView>)> fn) override;
+  void update_board(CallContext ctx, BoardUpdate update, Done<model::Board> done) override;
+  void delete_board(CallContext ctx, BoardUid uid, Done<bool> done) override;
+  void identify_board(CallContext ctx, BoardUid uid, std::uint32_t seconds,
+                      Done<bool> done) override;
+  void reset_board(CallContext ctx, BoardUid uid, Done<bool> done) override;
+  void adopt_port(CallContext ctx, std::string path, std::uint32_t baud, BoardUid expect_uid,
+                  Done<model::Port> done) override;
+  void release_port(CallContext ctx, std::string path, Done<model::Port> done) override;
+  void create_run(CallContext ctx, model::RunSpec spec, bool dry_run,
+                  Done<model::Run> done) override;
+  void set_desired(CallContext ctx, Uuid run, model::Desired desired,
+                   Done<model::Run> done) override;
+  void pull_weights(CallContext ctx, BoardUid uid, std::string alias,
+                    Done<model::Snapshot> done) override;
+  void restore_weights(CallContext ctx, BoardUid uid, Hash snapshot,
+                       Done<model::Board> done) override;
+  void evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset, std::string split,
+                Done<model::Job> done) override;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace odt::training
