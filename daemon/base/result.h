@@ -39,10 +39,13 @@ using Result = absl::StatusOr<T>;
   } while (false)
 
 namespace odt {
-// Carries a stable UPPER_SNAKE code and a remedy with a status; an OK status stays as it is.
-inline Status with_reason(Status status, std::string_view code, std::string_view remedy = {}) {
+// Carries a stable UPPER_SNAKE code, a remedy and the request field at fault with a status; an OK
+// status stays as it is.
+inline Status with_reason(Status status, std::string_view code, std::string_view remedy = {},
+                          std::string_view field = {}) {
   if (!code.empty()) status.SetPayload("odt/reason", absl::Cord(std::string(code)));
   if (!remedy.empty()) status.SetPayload("odt/remedy", absl::Cord(std::string(remedy)));
+  if (!field.empty()) status.SetPayload("odt/field", absl::Cord(std::string(field)));
   return status;
 }
 // Empty where there is none.
