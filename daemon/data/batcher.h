@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+// Samples as they go to a board: ODTS v1 blobs (proto/README.md), whole sets and batches of them.
+namespace odt::data {
+
+// An ODTS blob, checked, with its parts. Cheap to copy: shares the bytes.
+class SampleSet {
+ public:
+  enum class Dtype : std::uint8_t { kS8 = 1, kU8 = 2 };
+
+  SampleSet() = default;  // empty: no samples
+  // Errors: INVALID_ARGUMENT (magic, version, dtype, size against count and length).
+  static Result<SampleSet> parse(std::shared_ptr<const std::string> blob);
+
+  bool empty() const { return count_ == 0; }
+  std::uint32_t count() const { return count_; }
+  std::uint32_t sample_len() const { return sample_len_; }
+  Dtype dtype() const { return dtype_; }
+  std::int8_t label(std::uint32_t i) const;
+  const std::shared_ptr<const std::string>& blob() const { return blob_; }  // null: empty
+
+  // The samples picked, in that order, as an ODTS blob. Every index < count().
+  std::string batch(const std::uint32_t* index, std::uint32_t n) const;
+  // Samples [first, first + n).
+  std::string slice(std::uint32_t first, std::uint32_t n) const;
+
+ private:
+  std::shared_ptr<const std::string> blob_;
+  Dtype dtype_ = Dtype::kS8;
+  std::uint32_t count_ = 0, sample_len_ = 0;
+  std::size_t labels_ = 0, data_ = 0;  // offsets into the blob
+};
+
+// Bytes of an ODTS blob.
+constexpr std::uint64_t samples_bytes(std::uint64_t count, std::uint64_t sample_len) {
+  return 16 + (count + 3) / 4 * 4 + count * sample_len;
+}
+
+}  // namespace odt::data
