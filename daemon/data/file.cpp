@@ -1,0 +1,91 @@
+#include <absl/strings/str_cat.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "data/dataset.h"
+
+namespace odt::data {
+namespace {
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Status sys_error(const std::string& path, const char* what) {
+  const int e = errno;
+  const std::string text = absl::StrCat(path, ": cannot ", what, ": ", std::strerror(e));
+  if (e == ENOENT) return absl::NotFoundError(text);
+  if (e == ENOSPC) return absl::ResourceExhaustedError(text);
+  return absl::FailedPreconditionError(text);
+}
+
+Status write_all(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return sys_error(path, "write");
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (::fsync(fd) != 0) return sys_error(path, "fsync");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return sys_error(path, "open");
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) return sys_error(path, "stat");
+  if (!S_ISREG(st.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+  if (static_cast<std::uint64_t>(st.st_size) > max_bytes)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", st.st_size, " bytes; at most ", max_bytes, " are accepted"));
+  std::string out(static_cast<std::size_t>(st.st_size), '\0');
+  std::size_t at = 0;
+  while (at < out.size()) {
+    const ssize_t n = ::read(fd.get(), out.data() + at, out.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return sys_error(path, "read");
+    if (n == 0) break;
+    at += static_cast<std::size_t>(n);
+  }
+  out.resize(at);
+  return out;
+}
+
+Status write_file(const std::string& path, std::string_view content) {
+  const std::string temp = absl::StrCat(path, ".tmp.", ::getpid());
+  {
+    const Fd fd(::open(temp.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (fd.get() < 0) return sys_error(path, "create");
+    if (auto st = write_all(fd.get(), content, path); !st.ok()) {
+      ::unlink(temp.c_str());
+      return st;
+    }
+  }
+  if (::rename(temp.c_str(), path.c_str()) != 0) {
+    const Status st = sys_error(path, "rename");
+    ::unlink(temp.c_str());
+    return st;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace odt::data

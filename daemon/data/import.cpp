@@ -1,0 +1,295 @@
+#include "data/import.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "data/csv_reader.h"
+#include "data/idx_reader.h"
+#include "data/image_ops.h"
+#include "data/sampling.h"
+
+namespace odt::data {
+namespace {
+
+// Samples as read, before splits.
+struct Pool {
+  Dtype dtype = Dtype::kU8;
+  std::vector<std::uint32_t> shape;
+  std::vector<std::uint8_t> values, labels;
+  std::uint32_t rows() const { return static_cast<std::uint32_t>(labels.size()); }
+  std::size_t sample_bytes() const { return rows() == 0 ? 0 : values.size() / rows(); }
+};
+
+std::string name_of(const std::string& name, const std::string& path) {
+  if (!name.empty()) return name;
+  return path.substr(path.rfind('/') + 1);
+}
+
+Result<Pool> read_idx_pool(const std::string& data_path, const std::string& data_name,
+                           const std::string& labels_path, const std::string& labels_name) {
+  const std::string name = name_of(data_name, data_path);
+  const std::string lname = name_of(labels_name, labels_path);
+  if (labels_path.empty())
+    return absl::InvalidArgumentError(absl::StrCat(name, ": IDX data needs an IDX label file"));
+  std::string bytes;
+  ODT_ASSIGN(bytes, read_file(data_path, kMaxDatasetBytes));
+  IdxArray data;
+  ODT_ASSIGN(data, read_idx(bytes, name));
+  ODT_ASSIGN(bytes, read_file(labels_path, kMaxDatasetBytes));
+  IdxArray labels;
+  ODT_ASSIGN(labels, read_idx(bytes, lname));
+  if (labels.dims.size() != 1 || labels.dtype != Dtype::kU8)
+    return absl::InvalidArgumentError(absl::StrCat(lname, ": labels are one dimension of u8; got ",
+                                                   labels.dims.size(), " dimensions of ",
+                                                   dtype_name(labels.dtype)));
+  if (data.dims.size() < 2 || data.dims[0] == 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": data is [samples, ...]; got ", data.dims.size(), " dimensions"));
+  if (data.dims[0] != labels.dims[0])
+    return absl::InvalidArgumentError(absl::StrCat(lname, ": ", labels.dims[0], " labels for ",
+                                                   data.dims[0], " samples of ", name));
+  Pool pool;
+  pool.dtype = data.dtype;
+  pool.shape.assign(data.dims.begin() + 1, data.dims.end());
+  if (pool.shape.size() == 2) pool.shape.insert(pool.shape.begin(), 1);
+  pool.values = std::move(data.values);
+  pool.labels = std::move(labels.values);
+  for (std::size_t i = 0; i < pool.labels.size(); ++i)
+    if (pool.labels[i] >= kMaxClasses)
+      return absl::InvalidArgumentError(absl::StrCat(
+          lname, ": label ", pool.labels[i], " of sample ", i, "; expected 0..", kMaxClasses - 1));
+  return pool;
+}
+
+template <typename T>
+void store_as(const std::vector<float>& values, std::vector<std::uint8_t>& out) {
+  out.resize(values.size() * sizeof(T));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const T v = static_cast<T>(values[i]);
+    std::memcpy(out.data() + i * sizeof(T), &v, sizeof v);
+  }
+}
+
+Pool pool_of_csv(const CsvTable& table) {
+  Pool pool;
+  pool.shape = {static_cast<std::uint32_t>(table.columns.size())};
+  pool.labels = table.labels;
+  const auto [lo, hi] = std::minmax_element(table.values.begin(), table.values.end());
+  const auto fits = [&](float a, float b) { return table.integral && *lo >= a && *hi <= b; };
+  if (fits(0, 255)) {
+    pool.dtype = Dtype::kU8;
+    store_as<std::uint8_t>(table.values, pool.values);
+  } else if (fits(-128, 127)) {
+    pool.dtype = Dtype::kS8;
+    store_as<std::int8_t>(table.values, pool.values);
+  } else if (fits(-32768, 32767)) {
+    pool.dtype = Dtype::kS16;
+    store_as<std::int16_t>(table.values, pool.values);
+  } else {
+    pool.dtype = Dtype::kF32;
+    store_as<float>(table.values, pool.values);
+  }
+  return pool;
+}
+
+// Row numbers of a pool for each split.
+struct Picks {
+  std::vector<std::uint32_t> train, heldout, test;
+};
+
+Result<Picks> pick(const ImportRequest& r, std::uint32_t rows, std::uint32_t test_rows) {
+  const bool own_test = test_rows > 0;
+  if (r.skip >= rows)
+    return absl::InvalidArgumentError(absl::StrCat("skip ", r.skip, " of ", rows, " samples"));
+  const std::uint32_t left = rows - r.skip;
+  std::uint64_t train = r.train, heldout = r.heldout, test = r.test;
+  if (train + heldout + test == 0) {
+    heldout = left / 10;
+    test = own_test ? test_rows : left / 10;
+    train = left - heldout - (own_test ? 0 : test);
+  }
+  const std::uint64_t wanted = train + heldout + (own_test ? 0 : test);
+  if (wanted > left)
+    return absl::InvalidArgumentError(
+        absl::StrCat("train ", train, " + heldout ", heldout,
+                     own_test ? std::string() : absl::StrCat(" + test ", test), " = ", wanted,
+                     " samples; ", left, " are there", r.skip > 0 ? " behind skip" : ""));
+  if (own_test && test > test_rows)
+    return absl::InvalidArgumentError(
+        absl::StrCat("test ", test, " samples; the test set has ", test_rows));
+  const auto order = shuffled(rows, r.seed);
+  auto at = order.begin() + r.skip;
+  const auto take = [&](std::uint64_t n) {
+    const auto from = at;
+    at += static_cast<std::ptrdiff_t>(n);
+    return std::vector<std::uint32_t>(from, at);
+  };
+  Picks picks;
+  picks.train = take(train);
+  picks.heldout = take(heldout);
+  if (own_test) {
+    const auto test_order = shuffled(test_rows, r.seed);
+    picks.test.assign(test_order.begin(), test_order.begin() + static_cast<std::ptrdiff_t>(test));
+  } else {
+    picks.test = take(test);
+  }
+  return picks;
+}
+
+// What happens to each sample: sensor shift, then resize.
+struct ImageSteps {
+  Transform transform;
+  std::vector<std::uint32_t> resize;
+  bool any() const { return transform.kind != Transform::Kind::kNone || !resize.empty(); }
+};
+
+Result<ImageSteps> image_steps(const ImportRequest& r, const Pool& pool, const std::string& name) {
+  ImageSteps steps;
+  ODT_ASSIGN(steps.transform, parse_transform(r.transform));
+  steps.resize = r.resize;
+  if (!steps.any()) return steps;
+  if (pool.dtype != Dtype::kU8 || pool.shape.size() != 3)
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": resize and transform need u8 images; got ", dtype_name(pool.dtype),
+                     " of shape [", absl::StrJoin(pool.shape, ","), "]"));
+  const bool sizes_ok = steps.resize.empty() ||
+                        (steps.resize.size() == 2 && steps.resize[0] >= 1 && steps.resize[1] >= 1 &&
+                         steps.resize[0] <= 1024 && steps.resize[1] <= 1024);
+  if (!sizes_ok)
+    return absl::InvalidArgumentError(absl::StrCat("resize [", absl::StrJoin(r.resize, ","),
+                                                   "]; expected [height,width] of 1..1024"));
+  return steps;
+}
+
+void append_image(const ImageSteps& steps, const std::vector<std::uint32_t>& shape,
+                  const std::uint8_t* sample, std::vector<std::uint8_t>& out) {
+  const std::uint32_t c = shape[0], h = shape[1], w = shape[2];
+  const bool turned = steps.transform.kind == Transform::Kind::kRot90;
+  for (std::uint32_t i = 0; i < c; ++i) {
+    auto image = apply_transform(steps.transform, sample + std::size_t{i} * h * w, h, w);
+    if (!steps.resize.empty())
+      image = resize_area(image.data(), turned ? w : h, turned ? h : w, steps.resize[0],
+                          steps.resize[1]);
+    out.insert(out.end(), image.begin(), image.end());
+  }
+}
+
+std::vector<std::uint32_t> shape_after(const ImageSteps& steps, std::vector<std::uint32_t> shape) {
+  if (!steps.any()) return shape;
+  if (steps.transform.kind == Transform::Kind::kRot90) std::swap(shape[1], shape[2]);
+  if (!steps.resize.empty()) {
+    shape[1] = steps.resize[0];
+    shape[2] = steps.resize[1];
+  }
+  return shape;
+}
+
+void append_split(const Pool& pool, const std::vector<std::uint32_t>& rows, const ImageSteps& steps,
+                  Split split, Dataset& d) {
+  d.counts[static_cast<int>(split)] = static_cast<std::uint32_t>(rows.size());
+  const std::size_t bytes = pool.sample_bytes();
+  for (auto row : rows) {
+    d.labels.push_back(pool.labels[row]);
+    d.source_index.push_back(row);
+    const std::uint8_t* sample = pool.values.data() + row * bytes;
+    if (steps.any())
+      append_image(steps, pool.shape, sample, d.values);
+    else
+      d.values.insert(d.values.end(), sample, sample + bytes);
+  }
+}
+
+std::string source_line(const ImportRequest& r, const std::string& name) {
+  std::string line = absl::StrCat(r.format, " ", name);
+  if (!r.transform.empty() && r.transform != "none") absl::StrAppend(&line, ", ", r.transform);
+  if (!r.resize.empty()) absl::StrAppend(&line, ", resize ", absl::StrJoin(r.resize, "x"));
+  absl::StrAppend(&line, ", seed ", r.seed);
+  if (r.skip > 0) absl::StrAppend(&line, ", skip ", r.skip);
+  return line;
+}
+
+struct Source {
+  Pool pool, test;
+  std::vector<std::string> class_names;
+};
+
+Result<Source> read_idx_source(const ImportRequest& r) {
+  Source s;
+  ODT_ASSIGN(s.pool, read_idx_pool(r.data_path, r.data_name, r.labels_path, r.labels_name));
+  if (!r.test_data_path.empty()) {
+    ODT_ASSIGN(s.test, read_idx_pool(r.test_data_path, r.test_data_name, r.test_labels_path,
+                                     r.test_labels_name));
+    if (s.test.shape != s.pool.shape || s.test.dtype != s.pool.dtype)
+      return absl::InvalidArgumentError(
+          absl::StrCat(name_of(r.test_data_name, r.test_data_path), ": shape [",
+                       absl::StrJoin(s.test.shape, ","), "] ", dtype_name(s.test.dtype),
+                       "; the training data has [", absl::StrJoin(s.pool.shape, ","), "] ",
+                       dtype_name(s.pool.dtype)));
+  }
+  std::uint32_t n = 0;
+  for (const auto* pool : {&s.pool, &s.test})
+    for (auto label : pool->labels) n = std::max<std::uint32_t>(n, label + 1u);
+  for (std::uint32_t i = 0; i < std::max(n, 2u); ++i) s.class_names.push_back(absl::StrCat(i));
+  return s;
+}
+
+Result<Source> read_csv_source(const ImportRequest& r) {
+  const std::string name = name_of(r.data_name, r.data_path);
+  if (!r.test_data_path.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": an own test set is for IDX; give CSV rows in one file"));
+  std::string text;
+  ODT_ASSIGN(text, read_file(r.data_path, kMaxDatasetBytes));
+  auto plain = maybe_gunzip(text, kMaxDatasetBytes);
+  if (!plain.ok())
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", plain.status().message()));
+  CsvTable table;
+  ODT_ASSIGN(table, read_csv(*plain, name, r.label_column));
+  return Source{pool_of_csv(table), {}, table.class_names};
+}
+
+}  // namespace
+
+Result<Dataset> import_dataset(const ImportRequest& r, const Progress& progress) {
+  if (r.format != "idx" && r.format != "csv")
+    return absl::InvalidArgumentError(
+        absl::StrCat("format '", r.format, "' is not known; use idx or csv"));
+  progress(0, "reading");
+  Source source;
+  if (r.format == "idx") {
+    ODT_ASSIGN(source, read_idx_source(r));
+  } else {
+    ODT_ASSIGN(source, read_csv_source(r));
+  }
+  const std::string name = name_of(r.data_name, r.data_path);
+  ImageSteps steps;
+  ODT_ASSIGN(steps, image_steps(r, source.pool, name));
+  Picks picks;
+  ODT_ASSIGN(picks, pick(r, source.pool.rows(), source.test.rows()));
+  Dataset d;
+  d.dtype = source.pool.dtype;
+  d.shape = shape_after(steps, source.pool.shape);
+  std::uint64_t len = 1;
+  for (auto n : d.shape) len *= n;
+  if (len < 1 || len > kMaxSampleValues)
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", len, " values per sample; at most ",
+                                                   kMaxSampleValues, " (use resize)"));
+  d.class_names = source.class_names;
+  d.source = source_line(r, name);
+  progress(300, "making splits");
+  append_split(source.pool, picks.train, steps, Split::kTrain, d);
+  progress(600, "making splits");
+  append_split(source.pool, picks.heldout, steps, Split::kHeldout, d);
+  append_split(source.test.rows() > 0 ? source.test : source.pool, picks.test, steps, Split::kTest,
+               d);
+  progress(900, "measuring ranges");
+  measure_ranges(d);
+  return d;
+}
+
+}  // namespace odt::data
