@@ -1,0 +1,140 @@
+#include "link/serial_open.h"
+
+// termios2 (any speed) lives in the kernel's header, which cannot be mixed with <termios.h>.
+#include <asm/termbits.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace odt::link {
+namespace {
+
+// Closes unless released; keeps errors of later calls from leaking the descriptor.
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+Status locked(const std::string& path) {
+  return absl::AlreadyExistsError(path +
+                                  ": locked by another program; close it, or find it with "
+                                  "`fuser -v " +
+                                  path + "`");
+}
+
+Status open_error(const std::string& path, int error) {
+  const std::string what = path + ": " + std::strerror(error);
+  switch (error) {
+    case ENOENT:
+    case ENODEV:
+    case ENXIO:
+      return absl::NotFoundError(what);
+    case EBUSY:
+      return locked(path);
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(what +
+                                         "; add the user of odtd to the port's group (dialout)");
+    default:
+      return absl::UnavailableError(what);
+  }
+}
+
+Status set_raw(int fd, const std::string& path, const SerialConfig& config, SerialSystem& system) {
+  struct termios2 t {};
+  if (system.ioctl(fd, TCGETS2, &t) != 0) {
+    return absl::InvalidArgumentError(path + ": not a serial port (" + std::strerror(errno) + ")");
+  }
+  t.c_iflag = IGNPAR;
+  t.c_oflag = 0;
+  t.c_lflag = 0;
+  t.c_cflag &= ~static_cast<tcflag_t>(CBAUD | CSIZE | PARENB | PARODD | CSTOPB | HUPCL | CRTSCTS |
+                                      (CBAUD << IBSHIFT));
+  t.c_cflag |= CS8 | CREAD | CLOCAL | BOTHER;
+  if (config.rts_cts) t.c_cflag |= CRTSCTS;
+  t.c_ispeed = config.baud;
+  t.c_ospeed = config.baud;
+  t.c_cc[VMIN] = 1;
+  t.c_cc[VTIME] = 0;
+  if (system.ioctl(fd, TCSETS2, &t) != 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: {} baud refused: {}", path, config.baud, std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+// Ports without modem lines (pty, some CDC) refuse this; that is no reason to refuse the port.
+void set_line(int fd, int line, bool on, SerialSystem& system) {
+  int bits = line;
+  (void)system.ioctl(fd, on ? TIOCMBIS : TIOCMBIC, &bits);
+}
+
+}  // namespace
+
+int SerialSystem::ioctl(int fd, unsigned long request, void* argument) {
+  return ::ioctl(fd, request, argument);
+}
+
+SerialSystem& real_serial_system() {
+  static SerialSystem system;  // stateless
+  return system;
+}
+
+Result<int> open_serial(const std::string& path, const SerialConfig& config, SerialSystem& system) {
+  Fd fd(::open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+  if (fd.get() < 0) return open_error(path, errno);
+  if (::isatty(fd.get()) == 0) {
+    return absl::InvalidArgumentError(path + ": not a serial port");
+  }
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return locked(path);
+    return open_error(path, errno);
+  }
+  if (system.ioctl(fd.get(), TIOCEXCL, nullptr) != 0) return open_error(path, errno);
+  ODT_TRY(set_raw(fd.get(), path, config, system));
+  set_line(fd.get(), TIOCM_DTR, config.dtr, system);
+  if (!config.rts_cts) set_line(fd.get(), TIOCM_RTS, config.rts, system);
+  // What the tty echoed or received before raw mode is nobody's.
+  (void)system.ioctl(fd.get(), TCFLSH, reinterpret_cast<void*>(TCIOFLUSH));
+  return fd.release();
+}
+
+Status set_serial_baud(int fd, const std::string& path, std::uint32_t baud, SerialSystem& system) {
+  struct termios2 t {};
+  if (system.ioctl(fd, TCGETS2, &t) != 0) {
+    return absl::InvalidArgumentError(path + ": " + std::strerror(errno));
+  }
+  t.c_cflag &= ~static_cast<tcflag_t>(CBAUD | (CBAUD << IBSHIFT));
+  t.c_cflag |= BOTHER;
+  t.c_ispeed = baud;
+  t.c_ospeed = baud;
+  if (system.ioctl(fd, TCSETS2, &t) != 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: {} baud refused: {}", path, baud, std::strerror(errno)));
+  }
+  (void)system.ioctl(fd, TCFLSH, reinterpret_cast<void*>(TCIFLUSH));
+  return absl::OkStatus();
+}
+
+bool serial_hung_up(int fd) {
+  pollfd p{fd, 0, 0};
+  return ::poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+}  // namespace odt::link
