@@ -38,7 +38,8 @@ struct FleetOptions {
   std::chrono::milliseconds probe_time{1000};  // for the old board of a duplicate uid
 
   // Seams for tests; empty: the real ones.
-  std::function<std::vector<model::Port>()> scan_ports;  // serial ports seen now
+  std::function<std::vector<model::Port>()>
+      scan_ports;  // serial ports seen now; real: link/port_watch.h
   std::function<std::unique_ptr<session::LinkRunner>(std::string endpoint, session::LinkOptions,
                                                      session::LinkHost&)>
       make_runner;

@@ -1,0 +1,61 @@
+#include "fleet/port_rules.h"
+
+#include <fnmatch.h>
+
+#include <cctype>
+#include <charconv>
+#include <cstdio>
+
+namespace odt::fleet {
+const SerialRule* match_rule(const std::vector<SerialRule>& rules, const model::Port& port) {
+  char id[16];
+  std::snprintf(id, sizeof id, "%04x:%04x", port.usb_vid, port.usb_pid);
+  const auto base = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  const auto glob = [](const std::string& pattern, const std::string& text) {
+    return !text.empty() && fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+  };
+  for (const auto& rule : rules) {
+    if (rule.vid_pid.empty() && rule.serial.empty() && rule.by_path.empty()) continue;
+    if (!rule.vid_pid.empty()) {
+      std::string wanted = rule.vid_pid;
+      for (char& c : wanted) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      if (wanted != id) continue;
+    }
+    if (!rule.serial.empty() && rule.serial != port.usb_serial) continue;
+    if (!rule.by_path.empty() && !glob(rule.by_path, port.path) &&
+        !glob(rule.by_path, port.by_path) && !glob(rule.by_path, base(port.by_path)) &&
+        !glob(rule.by_path, port.by_id) && !glob(rule.by_path, base(port.by_id)))
+      continue;
+    return &rule;
+  }
+  return nullptr;
+}
+
+Result<HostPort> parse_host_port(const std::string& text) {
+  const auto colon = text.rfind(':');
+  HostPort out;
+  int port = -1;
+  if (colon != std::string::npos && colon > 0) {
+    out.host = text.substr(0, colon);
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data() + colon + 1, end, port);
+    if (parsed.ec != std::errc() || parsed.ptr != end) port = -1;
+    if (out.host.size() > 2 && out.host.front() == '[' && out.host.back() == ']')
+      out.host = out.host.substr(1, out.host.size() - 2);
+    else if (out.host.find(':') != std::string::npos)
+      port = -1;
+  }
+  if (port < 0 || port > 65535)
+    return absl::InvalidArgumentError("'" + text + "' is not host:port (port 0 to 65535)");
+  out.port = static_cast<std::uint16_t>(port);
+  return out;
+}
+
+std::string sanitize_name(const std::string& text, std::size_t max) {
+  std::string out = text.substr(0, max);
+  for (char& c : out)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_' && c != '-') c = '_';
+  return out;
+}
+
+}  // namespace odt::fleet

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fleet/fleet_options.h"
+
+// Which ports may be opened, and names of endpoints.
+namespace odt::fleet {
+
+// The first rule that allows the port, or nullptr.
+const SerialRule* match_rule(const std::vector<SerialRule>& rules, const model::Port& port);
+
+// "host:port" or "[v6]:port". Errors: INVALID_ARGUMENT.
+struct HostPort {
+  std::string host;
+  std::uint16_t port = 0;
+};
+Result<HostPort> parse_host_port(const std::string& text);
+
+// Keeps letters, digits and "._-"; anything else becomes '_'; at most `max` characters.
+std::string sanitize_name(const std::string& text, std::size_t max = 32);
+
+}  // namespace odt::fleet

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/call.h"
+#include "fleet/async.h"
+#include "fleet/fleet_options.h"
+#include "link/port_watch.h"
+#include "session/board_session.h"
+#include "session/link_runner.h"
+#include "store/store_thread.h"
+
+namespace odt::fleet {
+
+// Hears of boards. On the links thread; must not block.
+class FleetListener {
+ public:
+  virtual ~FleetListener() = default;
+  // The board is admitted (its row is committed); its events follow.
+  virtual void on_board_up(const BoardUid& uid, std::shared_ptr<session::BoardSession> session) = 0;
+  virtual void on_board_down(const BoardUid& uid, const Status& why) = 0;
+  virtual void on_step(const BoardUid& uid, const model::TelemetryFrame& frame) = 0;
+  virtual void on_epoch(const BoardUid& uid, const model::EpochResult& epoch) = 0;
+  virtual void on_job(const BoardUid& uid, const model::JobChanged& job) = 0;
+  virtual void on_eval(const BoardUid& uid, const model::EvalReport& eval) = 0;
+  // Live state, at most once per FleetOptions::view_interval.
+  virtual void on_view(std::vector<model::Board> boards, std::vector<model::Port> ports) = 0;
+};
+
+using LogFn = std::function<void(int level, const std::string& text)>;
+
+struct BoardEdit {
+  std::int64_t etag = 0;  // 0: do not check
+  std::optional<std::string> name, place;
+  std::map<std::string, std::string> set_labels;
+  std::vector<std::string> remove_labels;
+};
+
+// Boards by uid and the endpoints that lead to them. All on the links thread but load() and
+// listen(). Every change of a board's row goes through here.
+class Registry final : public session::LinkHost, public std::enable_shared_from_this<Registry> {
+ public:
+  Registry(asio::io_context& io, const Clock& clock, store::ControlThread& control,
+           FleetOptions options, FleetListener& listener, LogFn log);
+  ~Registry() override;
+
+  // Blocking, before anything else. Errors: the store's.
+  Status load();
+  // Binds the listening ports. Errors: ALREADY_EXISTS (in use), INVALID_ARGUMENT (address).
+  Status listen();
+  // Starts listeners, dials, allowed and adopted ports, rescans and views.
+  void start();
+  asio::awaitable<void> stop();  // BYE to every board; no listener call follows
+
+  std::shared_ptr<session::BoardSession> session(const BoardUid& uid) const;  // null: offline
+  const model::Board* find(const BoardUid& uid) const;                        // null: unknown
+
+  // Errors: NOT_FOUND, ABORTED (etag), ALREADY_EXISTS (name), INVALID_ARGUMENT.
+  asio::awaitable<Result<model::Board>> edit(CallContext ctx, BoardUid uid, BoardEdit edit);
+  // Errors: NOT_FOUND, FAILED_PRECONDITION (online or with an active run).
+  asio::awaitable<Status> forget(CallContext ctx, BoardUid uid);
+  // Errors: INVALID_ARGUMENT (neither an absolute path nor "tcp:host:port").
+  asio::awaitable<Result<model::Port>> adopt(CallContext ctx, std::string path, std::uint32_t baud,
+                                             BoardUid expect_uid);
+  // Errors: NOT_FOUND, FAILED_PRECONDITION (opened by the configuration).
+  asio::awaitable<Result<model::Port>> release(CallContext ctx, std::string path);
+  void rescan();
+
+  // What the run layer learns; live, stored with the next transition.
+  void note_state(const BoardUid& uid, const model::DeviceState& state);
+  void note_step(const BoardUid& uid, std::uint32_t step);
+  void set_active_run(const BoardUid& uid, const Uuid& run);  // zero: none
+
+  std::vector<model::Board> boards() const;  // live view, by name
+  std::vector<model::Port> ports() const;    // by path
+
+  // LinkHost.
+  bool on_session(const std::string& endpoint,
+                  std::shared_ptr<session::BoardSession> session) override;
+  void on_port_state(const std::string& endpoint, model::PortState state,
+                     const model::Reason& reason) override;
+
+ private:
+  class Sink;
+  struct BoardEntry {
+    model::Board board;  // as stored, plus what is known live
+    bool stored = false;
+    std::shared_ptr<session::BoardSession> session;
+    std::shared_ptr<Sink> sink;
+    std::string endpoint;
+    model::BoardStatus status = model::BoardStatus::kOffline;
+    std::uint64_t generation = 0;  // of the session
+    std::uint32_t session_count = 0;
+    bool admitting = false;
+  };
+  struct PortEntry {
+    model::Port port;
+    std::unique_ptr<session::LinkRunner> runner;
+    session::LinkOptions link;
+    bool present = false;     // seen by the last scan
+    bool configured = false;  // tcp_dial
+  };
+
+  asio::awaitable<void> admit(std::string endpoint, std::shared_ptr<session::BoardSession> session);
+  asio::awaitable<bool> answers(std::shared_ptr<session::BoardSession> session);
+  asio::awaitable<void> quarantine(std::string endpoint, BoardUid uid, std::string held_by);
+  asio::awaitable<void> board_down(BoardUid uid, std::uint64_t generation, Status why);
+  asio::awaitable<Result<model::Board>> put_board(model::Board value, std::string actor,
+                                                  Uuid command_id, std::string request_id);
+  void apply_hello(BoardEntry& entry, const model::HelloInfo& hello);
+  std::string free_name(const model::HelloInfo& hello) const;
+  bool name_taken(const std::string& name, const BoardUid& except) const;
+  model::Board live(const BoardEntry& entry) const;
+
+  void start_runner(PortEntry& entry);
+  void stop_runner(PortEntry& entry);
+  void scan_once();
+  std::vector<model::Port> seen_now() const;
+  void merge_scan(const std::vector<model::Port>& seen);
+  PortEntry& port_entry(const std::string& path);
+  asio::awaitable<void> scan_loop();
+  asio::awaitable<void> view_loop();
+  void log(int level, const std::string& text) const {
+    if (log_) log_(level, text);
+  }
+
+  asio::io_context& io_;
+  const Clock& clock_;
+  store::ControlThread& control_;
+  FleetOptions options_;
+  FleetListener& listener_;
+  LogFn log_;
+  std::map<BoardUid, BoardEntry> boards_;
+  std::map<std::string, PortEntry> ports_;
+  std::vector<std::unique_ptr<session::LinkRunner>> listeners_;
+  std::map<std::string, std::int64_t> warned_us_;  // endpoint -> last duplicate warning
+  AsyncMutex board_writes_;
+  Signal wake_, rescan_;
+  std::unique_ptr<link::PortWatch> watch_;
+  bool dirty_ = true, stopping_ = false;
+};
+
+}  // namespace odt::fleet
