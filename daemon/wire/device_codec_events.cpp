@@ -1,0 +1,191 @@
+#include <algorithm>
+
+#include "odt/device/v1/device.pb.h"
+#include "wire/codec_parts.h"
+#include "wire/device_codec.h"
+#include "wire/text.h"
+
+namespace odt::wire {
+namespace {
+
+constexpr std::size_t kMaxLayers = 64;
+constexpr std::size_t kBytesPerLayer = 3;
+constexpr std::size_t kMaxClasses = 128;
+constexpr std::size_t kMaxErrorText = 160;
+
+model::Loss board_loss(std::uint64_t sum, std::uint32_t count) {
+  model::Loss loss;
+  loss.sum = static_cast<std::int64_t>(sum);
+  loss.count = count;
+  return loss;
+}
+
+model::TelemetryFrame step_record(const pb::StepRecord& m) {
+  model::TelemetryFrame frame;
+  frame.step = m.step();
+  frame.loss = board_loss(m.loss(), 0);
+  frame.correct = m.correct();
+  const std::string& packed = m.layers();
+  const std::size_t first = std::min<std::size_t>(m.first_layer(), kMaxLayers);
+  const std::size_t count = std::min(packed.size() / kBytesPerLayer, kMaxLayers - first);
+  frame.layers.resize(first);
+  for (std::size_t i = 0; i < count; ++i) {
+    const char* p = packed.data() + i * kBytesPerLayer;
+    frame.layers.push_back({static_cast<std::uint8_t>(p[0]), static_cast<std::int8_t>(p[1]),
+                            static_cast<std::uint8_t>(p[2])});
+  }
+  return frame;
+}
+
+model::EpochResult epoch_record(const pb::EpochRecord& m) {
+  model::EpochResult epoch;
+  epoch.epoch = m.epoch();
+  epoch.step = m.step();
+  epoch.loss = board_loss(m.loss(), m.total());
+  epoch.train = {m.correct(), m.total()};
+  epoch.heldout = {m.heldout_correct(), m.heldout_total()};
+  epoch.best_step = m.best_step();
+  epoch.alarms = m.alarms();
+  epoch.state_hash = id_or_zero<Hash>(m.state_hash());
+  epoch.step_us = m.step_us();
+  for (const pb::LayerEpoch& l : m.layers()) {
+    if (epoch.layers.size() == kMaxLayers) break;
+    model::LayerEpoch layer;
+    layer.bits_min = l.bits_min();
+    layer.bits_mean_q8 = l.bits_mean_q8();
+    layer.bits_max = l.bits_max();
+    layer.shift = l.shift();
+    layer.nonzero_deltas_ppm = l.nonzero_deltas_ppm();
+    layer.mean_abs_delta_q8 = l.mean_abs_delta_q8();
+    layer.zero_propagated_ppm = l.zero_propagated_ppm();
+    layer.saturated = l.saturated();
+    layer.dead_units = l.dead_units();
+    layer.k = l.k();
+    layer.u_q8 = l.u_q8();
+    epoch.layers.push_back(layer);
+  }
+  return epoch;
+}
+
+model::JobChanged job_changed(const pb::JobChanged& m) {
+  model::JobChanged job;
+  job.run_id = id_or_zero<Uuid>(m.run_id());
+  job.attempt = m.attempt();
+  job.job = job_state(m.job());
+  job.step = m.step();
+  job.state_hash = id_or_zero<Hash>(m.state_hash());
+  job.weights_hash = id_or_zero<Hash>(m.weights_hash());
+  job.text = sanitise(m.text(), kMaxErrorText);
+  return job;
+}
+
+model::EvalReport eval_report(const pb::EvalResult& m) {
+  model::EvalReport report;
+  report.eval_id = m.eval_id();
+  report.accuracy = {m.correct(), m.total()};
+  report.loss = m.loss();
+  report.done = m.done();
+  report.next_seq = m.next_seq();
+  return report;
+}
+
+model::DeviceState device_state(const pb::State& m) {
+  model::DeviceState s;
+  s.model_hash = id_or_zero<Hash>(m.model_hash());
+  s.run_id = id_or_zero<Uuid>(m.run_id());
+  s.attempt = m.attempt();
+  s.job = job_state(m.job());
+  s.step = m.step();
+  s.epoch = m.epoch();
+  s.state_hash = id_or_zero<Hash>(m.state_hash());
+  s.weights_hash = id_or_zero<Hash>(m.weights_hash());
+  s.best_step = m.best_step();
+  s.best_correct = m.best_correct();
+  s.samples_train = m.samples_train();
+  s.samples_heldout = m.samples_heldout();
+  s.samples_test = m.samples_test();
+  s.ram_used_bytes = m.ram_used_bytes();
+  s.ram_bytes = m.ram_bytes();
+  s.stack_high_water_bytes = m.stack_high_water_bytes();
+  s.sample_set_hash = id_or_zero<Hash>(m.sample_set_hash());
+  s.has_weights = m.has_weights();
+  s.oldest_unacked_epoch = m.oldest_unacked_epoch();
+  return s;
+}
+
+XferOpened xfer_opened(const pb::XferOpened& m) {
+  return {m.offset(), m.prefix_crc(), m.window(), m.chunk(), m.size(), m.crc32(), m.version()};
+}
+
+model::InferReport infer_report(const pb::InferResult& m) {
+  model::InferReport report;
+  const std::size_t n = std::min(m.logits().size(), kMaxClasses);
+  for (std::size_t i = 0; i < n; ++i) {
+    report.logits.push_back(static_cast<std::int8_t>(m.logits()[i]));
+  }
+  report.predicted = m.predicted();
+  return report;
+}
+
+Status board_error(const pb::Error& e) {
+  absl::StatusCode code = status_code(e.code());
+  if (code == absl::StatusCode::kOk) code = absl::StatusCode::kUnknown;
+  std::string text = sanitise(e.text(), kMaxErrorText);
+  if (text.empty()) text = "refused";
+  if (e.limit() != 0) text += " (limit " + std::to_string(e.limit()) + ")";
+  return Status(code, "board: " + text);
+}
+
+}  // namespace
+
+Result<Answer> decode_response(std::string_view payload) {
+  ODT_ASSIGN(const pb::Response m, parse<pb::Response>(payload, "RSP"));
+  Answer answer;
+  if (m.has_error()) {
+    answer.error = board_error(m.error());
+    answer.limit = m.error().limit();
+  }
+  answer.accepted_ms = m.accepted_ms();
+  switch (m.result_case()) {
+    case pb::Response::kState:
+      answer.result = device_state(m.state());
+      break;
+    case pb::Response::kXferOpened:
+      answer.result = xfer_opened(m.xfer_opened());
+      break;
+    case pb::Response::kStep:
+      answer.result = step_record(m.step());
+      break;
+    case pb::Response::kEval:
+      answer.result = eval_report(m.eval());
+      break;
+    case pb::Response::kInfer:
+      answer.result = infer_report(m.infer());
+      break;
+    case pb::Response::kTelemetry:
+      answer.result = TelemetryRange{m.telemetry().first(), m.telemetry().next()};
+      break;
+    case pb::Response::RESULT_NOT_SET:
+      break;
+  }
+  return answer;
+}
+
+Result<EventBody> decode_event(std::string_view payload) {
+  ODT_ASSIGN(const pb::Event m, parse<pb::Event>(payload, "EVENT"));
+  switch (m.event_case()) {
+    case pb::Event::kStep:
+      return EventBody(step_record(m.step()));
+    case pb::Event::kEpoch:
+      return EventBody(epoch_record(m.epoch()));
+    case pb::Event::kJob:
+      return EventBody(job_changed(m.job()));
+    case pb::Event::kEval:
+      return EventBody(eval_report(m.eval()));
+    case pb::Event::EVENT_NOT_SET:
+      break;
+  }
+  return EventBody();
+}
+
+}  // namespace odt::wire

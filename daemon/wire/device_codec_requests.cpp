@@ -1,0 +1,186 @@
+#include "odt/device/v1/device.pb.h"
+#include "wire/codec_parts.h"
+#include "wire/device_codec.h"
+
+namespace odt::wire::request {
+namespace {
+
+namespace pb = ::odt::device::v1;
+
+std::string hash_or_empty(const Hash& hash) { return hash.is_zero() ? std::string() : hash.str(); }
+
+// Settings come resolved; an absent one takes the wire's zero, which is its default.
+void fill_spec(const model::DeviceRunSpec& from, pb::RunSpec& to) {
+  const model::HyperParams& h = from.hyper;
+  to.set_rule_set(static_cast<std::uint32_t>(h.rule_set));
+  to.set_rounding(static_cast<std::uint32_t>(h.rounding));
+  to.set_loss(static_cast<std::uint32_t>(h.loss));
+  to.set_shift_source(static_cast<std::uint32_t>(h.shift_source));
+  const auto mu = [&](std::size_t third) -> std::int32_t {
+    if (h.mu_weight.empty()) return 0;
+    return h.mu_weight[std::min(third, h.mu_weight.size() - 1)];
+  };
+  to.set_mu_weight_0(mu(0));
+  to.set_mu_weight_1(mu(1));
+  to.set_mu_weight_2(mu(2));
+  to.set_mu_offset(h.mu_offset.value_or(0));
+  to.set_dead_zone(h.dead_zone.value_or(0));
+  to.set_k(h.k.value_or(0));
+  to.set_batch(h.batch.value_or(0));
+  to.set_epochs(h.epochs.value_or(0));
+  to.set_train_samples(from.train_samples);
+  to.set_heldout_samples(from.heldout_samples);
+  to.set_order_seed(h.order_seed.value_or(0));
+  to.set_sr_seed(h.sr_seed.value_or(0));
+  to.set_guard(h.guard.value_or(false) && from.heldout_samples != 0);
+  to.set_sample_set_hash(hash_or_empty(from.sample_set_hash));
+  to.set_streamed(from.streamed);
+  to.set_hold_at_epoch(from.hold_at_epoch);
+  to.set_telemetry_every(from.telemetry_every);
+}
+
+}  // namespace
+
+std::string get_state(bool with_hash) {
+  pb::Request r;
+  r.mutable_get_state()->set_with_state_hash(with_hash);
+  return r.SerializeAsString();
+}
+
+std::string xfer_open(const XferOpen& open) {
+  pb::Request r;
+  pb::XferOpen& m = *r.mutable_xfer_open();
+  m.set_xfer_id(open.xfer_id);
+  m.set_resource(static_cast<pb::Resource>(open.resource));
+  m.set_index(open.index);
+  m.set_direction(open.to_board ? pb::DIRECTION_TO_BOARD : pb::DIRECTION_TO_HOST);
+  m.set_size(open.size);
+  m.set_crc32(open.crc32);
+  m.set_resume_offset(open.resume_offset);
+  m.set_prefix_crc(open.prefix_crc);
+  m.set_batch_id(open.batch_id);
+  m.set_expect_hash(hash_or_empty(open.expect));
+  return r.SerializeAsString();
+}
+
+std::string xfer_commit(std::uint32_t xfer_id, std::uint32_t crc32) {
+  pb::Request r;
+  r.mutable_xfer_commit()->set_xfer_id(xfer_id);
+  r.mutable_xfer_commit()->set_crc32(crc32);
+  return r.SerializeAsString();
+}
+
+std::string xfer_abort(std::uint32_t xfer_id) {
+  pb::Request r;
+  r.mutable_xfer_abort()->set_xfer_id(xfer_id);
+  return r.SerializeAsString();
+}
+
+std::string start_run(const StartRun& start) {
+  pb::Request r;
+  pb::StartRun& m = *r.mutable_start_run();
+  m.set_run_id(start.run_id.str());
+  m.set_attempt(start.attempt);
+  fill_spec(start.spec, *m.mutable_spec());
+  m.set_expect_state_hash(hash_or_empty(start.expect_state));
+  m.set_from_weights(start.from_weights);
+  m.set_expect_weights_hash(hash_or_empty(start.expect_weights));
+  return r.SerializeAsString();
+}
+
+std::string train_step(const Uuid& run, std::uint32_t attempt, std::uint32_t step,
+                       std::uint32_t batch_id, std::uint32_t slot) {
+  pb::Request r;
+  pb::TrainStep& m = *r.mutable_train_step();
+  m.set_run_id(run.str());
+  m.set_attempt(attempt);
+  m.set_step(step);
+  m.set_batch_id(batch_id);
+  m.set_slot(slot);
+  return r.SerializeAsString();
+}
+
+std::string end_epoch(const Uuid& run, std::uint32_t attempt, std::uint32_t epoch,
+                      std::uint32_t eval_id) {
+  pb::Request r;
+  pb::EndEpoch& m = *r.mutable_end_epoch();
+  m.set_run_id(run.str());
+  m.set_attempt(attempt);
+  m.set_epoch(epoch);
+  m.set_eval_id(eval_id);
+  return r.SerializeAsString();
+}
+
+std::string ack_epoch(const Uuid& run, std::uint32_t attempt, std::uint32_t epoch) {
+  pb::Request r;
+  pb::AckEpoch& m = *r.mutable_ack_epoch();
+  m.set_run_id(run.str());
+  m.set_attempt(attempt);
+  m.set_epoch(epoch);
+  return r.SerializeAsString();
+}
+
+std::string get_epoch(std::uint32_t epoch) {
+  pb::Request r;
+  r.mutable_get_epoch()->set_epoch(epoch);
+  return r.SerializeAsString();
+}
+
+std::string job_control(const Uuid& run, int action) {
+  pb::Request r;
+  r.mutable_job_control()->set_run_id(run.str());
+  r.mutable_job_control()->set_action(static_cast<pb::JobControl::Action>(action));
+  return r.SerializeAsString();
+}
+
+std::string evaluate(std::uint32_t eval_id, model::SampleRole role, std::uint32_t total) {
+  pb::Request r;
+  pb::Evaluate& m = *r.mutable_evaluate();
+  m.set_eval_id(eval_id);
+  m.set_role(static_cast<pb::SampleRole>(role));
+  m.set_total(total);
+  return r.SerializeAsString();
+}
+
+std::string eval_step(std::uint32_t eval_id, std::uint32_t seq, std::uint32_t batch_id,
+                      std::uint32_t slot) {
+  pb::Request r;
+  pb::EvalStep& m = *r.mutable_eval_step();
+  m.set_eval_id(eval_id);
+  m.set_seq(seq);
+  m.set_batch_id(batch_id);
+  m.set_slot(slot);
+  return r.SerializeAsString();
+}
+
+std::string get_eval(std::uint32_t eval_id) {
+  pb::Request r;
+  r.set_get_eval(eval_id);
+  return r.SerializeAsString();
+}
+
+std::string infer() {
+  pb::Request r;
+  r.mutable_infer();
+  return r.SerializeAsString();
+}
+
+std::string get_telemetry_from(std::uint32_t event_id) {
+  pb::Request r;
+  r.mutable_get_telemetry_from()->set_event_id(event_id);
+  return r.SerializeAsString();
+}
+
+std::string identify(std::uint32_t seconds) {
+  pb::Request r;
+  r.mutable_identify()->set_seconds(seconds);
+  return r.SerializeAsString();
+}
+
+std::string reset() {
+  pb::Request r;
+  r.mutable_reset();
+  return r.SerializeAsString();
+}
+
+}  // namespace odt::wire::request
