@@ -39,13 +39,14 @@ typedef enum {
 } odt_status_t;
 
 /* What was wrong, for one clear error. what: static text naming the field or structure
- * ("mu_weight", "op 3: in0"). */
+ * ("mu_weight", "op: in0"); the number of the op is in index. */
 typedef struct {
   odt_status_t status;
   const char* what;
   int32_t got;
   int32_t limit_lo;
   int32_t limit_hi;
+  int32_t index; /* number of the op, tensor, layer or sample that `what` speaks of; -1: none */
 } odt_error_t;
 
 typedef enum { ODT_S8 = 1, ODT_U8 = 2, ODT_S16 = 3 } odt_dtype_t;
@@ -155,6 +156,13 @@ typedef struct {
  * limits. */
 odt_status_t odt_run_spec_check(const odt_run_spec_t* spec, const odt_model_t* m, odt_error_t* err);
 
+/* Range of mu_weight (rule 1.5) for the spec's k, rounding and batch; lo > hi: none. */
+void odt_mu_limits(const odt_run_spec_t* spec, int8_t* lo, int8_t* hi);
+/* Rule 1.5: a schedule's (three unequal values) mu out of range is clamped; a constant one is left
+ * for odt_run_spec_check to refuse. Returns true where something changed: that is an event. The
+ * host calls it before it sends a spec; boards only check. */
+bool odt_run_spec_clamp_mu(odt_run_spec_t* spec);
+
 /* ---- trainer ----------------------------------------------------------------------------------
  */
 
@@ -254,6 +262,9 @@ odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t
 uint32_t odt_trainer_step_count(const odt_trainer_t* t);  /* steps done */
 uint32_t odt_trainer_epoch_count(const odt_trainer_t* t); /* epochs done */
 uint32_t odt_trainer_steps_total(const odt_trainer_t* t);
+/* True when the state names a best whose weights the arena does not hold: push them before the
+ * last epoch ends. */
+bool odt_trainer_best_missing(const odt_trainer_t* t);
 
 /* ---- canonical bytes (proto/README.md): random access, so that no second copy is needed ---------
  */

@@ -1,0 +1,74 @@
+/* The trainer's memory. Callers reserve it (static or inside a larger object) and touch it only
+ * through the functions of odt.h; the layout is public so that its size is known. */
+#ifndef ODT_TRAINER_H
+#define ODT_TRAINER_H
+
+#include "odt/odt.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sums over the current epoch for telemetry; no part of the training state. */
+typedef struct {
+  uint32_t steps;
+  uint32_t bits_sum;
+  uint8_t bits_min, bits_max;
+  int8_t shift;
+  uint64_t deltas;         /* weight deltas computed */
+  uint64_t nonzero_deltas; /* of these not 0 */
+  uint64_t abs_delta_sum;  /* in grid LSBs */
+  uint64_t propagated;     /* delta values that reached the layer's output */
+  uint64_t zero_propagated;
+  uint64_t update_q8; /* rule 1.12's a, of every 16th step */
+  uint32_t update_n;
+} odt_layer_stats_t;
+
+/* One trainable layer. */
+typedef struct {
+  uint16_t op;
+  int8_t k;
+  uint8_t dtype; /* of M: ODT_S8 where k <= 8, else ODT_S16 */
+  uint8_t b_prev;
+  uint8_t t_o; /* rule 1.6 */
+  uint32_t n_weights, n_offsets;
+  void* m;
+  int32_t* off;
+  void* best_m;      /* NULL: guard off */
+  int32_t* best_off; /* likewise */
+  uint8_t* alive;    /* bit per output: was > 0 in this epoch; NULL: no ReLU */
+  odt_layer_stats_t stats;
+} odt_layer_t;
+
+struct odt_trainer {
+  const odt_model_t* model;
+  odt_run_spec_t spec; /* rounding as resolved */
+  bool resident;
+  bool weights_valid; /* false while weights or a state are being written */
+  bool best_missing;  /* the state names a best that the arena does not hold */
+  uint32_t steps_per_epoch;
+  uint32_t step, epoch, position;
+  uint32_t start_correct, best_step, best_correct; /* 0xFFFFFFFF: none */
+  uint8_t best_hash[32];
+  uint64_t epoch_loss;
+  uint32_t epoch_correct;
+  uint32_t order_epoch; /* epoch that `order` holds; 0xFFFFFFFF: none */
+  uint16_t* order;
+  odt_layer_t layers[ODT_MAX_LAYERS];
+  uint8_t* act[ODT_MAX_OPS]; /* outputs of the ops from the one before the first trainable on */
+  uint8_t* prefix[2];        /* one sample, between frozen ops before the first trainable */
+  int8_t* delta[2];
+  int32_t* row;
+  /* A transfer in progress: bytes taken so far and the header being collected. */
+  uint32_t write_pos;
+  uint8_t write_kind;
+  bool write_bad;
+  uint8_t head[176];
+  uint8_t layer_head[28];
+  uint8_t new_b_prev[ODT_MAX_LAYERS];
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

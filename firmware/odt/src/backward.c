@@ -1,0 +1,158 @@
+/* Rules 1.4 to 1.7: deltas, offsets, weights, from the last layer to the first trainable one. */
+#include "internal.h"
+#include "round.h"
+
+static int max0(int v) { return v > 0 ? v : 0; }
+
+/* Delta of op's input from that of its output, into out; the producer's mask, one rounding. */
+static void propagate(odt_trainer_t* t, uint32_t i, const odt_view_t* x, const int8_t* dy,
+                      int8_t* out, uint32_t n) {
+  const odt_model_t* m = t->model;
+  const odt_op_t* op = &m->ops[i];
+  int32_t producer = odt_producer(m, (int32_t)i - 1);
+  odt_view_t act = odt_act_view(t, producer, x);
+  bool relu = (m->ops[producer].flags & ODT_OP_FLAG_RELU) != 0;
+  const odt_tensor_t *in = &m->tensors[op->in0], *ot = &m->tensors[op->out];
+  odt_delta_t d = {.mask = relu ? &act : NULL, .out = out, .count = in->count};
+  odt_wref_t w = odt_weights_of(t, op);
+  for (int pass = 0; pass < 2; pass++) {
+    d.store = pass == 1;
+    if (op->kind == ODT_OP_LINEAR) {
+      odt_linear_delta(op, in->count, &w, dy, n, &d);
+    } else {
+      odt_conv_delta(op, in, ot, &w, dy, n, t->row, &d);
+    }
+    d.s = max0(odt_bitlen64(d.or_abs) - 7);
+  }
+  int8_t layer = m->ops[producer].layer;
+  if (layer >= 0) {
+    t->layers[layer].stats.propagated += (uint64_t)n * in->count;
+    t->layers[layer].stats.zero_propagated += d.zeros;
+  }
+}
+
+static int64_t offset_gradient(const int8_t* dy, uint32_t n, uint32_t n_out, uint32_t positions,
+                               uint32_t o) {
+  int64_t g = 0;
+  for (uint32_t b = 0; b < n; b++) {
+    const int8_t* p = dy + ((size_t)b * n_out + o) * positions;
+    for (uint32_t i = 0; i < positions; i++) g += p[i];
+  }
+  return g;
+}
+
+static void update_offsets(odt_trainer_t* t, odt_layer_t* l, const int8_t* dy, uint32_t n,
+                           uint32_t positions) {
+  uint64_t or_abs = 0;
+  for (uint32_t o = 0; o < l->n_offsets; o++) {
+    int64_t g = offset_gradient(dy, n, l->n_offsets, positions, o);
+    or_abs |= (uint64_t)(g < 0 ? -g : g);
+  }
+  if (or_abs == 0) return;
+  int ws = max0(odt_bitlen64(or_abs) - (l->t_o + t->spec.mu_offset));
+  for (uint32_t o = 0; o < l->n_offsets; o++) {
+    int64_t v = l->off[o] - odt_half_up(offset_gradient(dy, n, l->n_offsets, positions, o), ws);
+    l->off[o] = v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
+  }
+}
+
+static void gradient_pass(odt_trainer_t* t, const odt_op_t* op, const odt_view_t* in,
+                          const int8_t* dy, uint32_t n, bool measure, bool apply, odt_update_t* u) {
+  const odt_model_t* m = t->model;
+  u->measure = measure;
+  u->apply = apply;
+  if (op->kind == ODT_OP_LINEAR) {
+    odt_linear_grad(op, m->tensors[op->in0].count, in, dy, n, t->row, u);
+  } else {
+    odt_conv_grad(op, &m->tensors[op->in0], &m->tensors[op->out], in, dy, n, u);
+  }
+}
+
+/* Sets u's shifts for gradients of `bits`; returns the shift to report. */
+static int set_shift(odt_update_t* u, int bits, int mu, int f) {
+  if (u->literal) {
+    u->s = max0(bits - 7);
+    u->s2 = max0(u->s - mu);
+    return u->s + u->s2;
+  }
+  int ws = max0(bits - mu);
+  u->s = ws - f;
+  return ws;
+}
+
+static int update_weights(odt_trainer_t* t, odt_layer_t* l, const odt_view_t* in, const int8_t* dy,
+                          uint32_t n, odt_update_t* u, int* ws) {
+  const odt_op_t* op = &t->model->ops[l->op];
+  int mu = t->spec.mu_weight[odt_stage(t)], f = l->k - 8, bits;
+  if (t->spec.shift_source == ODT_SHIFT_STALE && l->b_prev != 0) {
+    *ws = set_shift(u, l->b_prev, mu, f);
+    u->d_clip = 1 << max0(mu + f);
+    gradient_pass(t, op, in, dy, n, true, true, u);
+    bits = odt_bitlen64(u->or_abs);
+  } else {
+    gradient_pass(t, op, in, dy, n, true, false, u);
+    bits = odt_bitlen64(u->or_abs);
+    *ws = set_shift(u, bits, mu, f);
+    if (bits != 0) gradient_pass(t, op, in, dy, n, false, true, u);
+  }
+  if (t->spec.shift_source == ODT_SHIFT_STALE && bits != 0) l->b_prev = (uint8_t)bits;
+  return bits;
+}
+
+static void count_stats(odt_layer_t* l, const odt_update_t* u, int bits, int ws) {
+  odt_layer_stats_t* s = &l->stats;
+  uint8_t b = (uint8_t)bits;
+  if (s->steps == 0 || b < s->bits_min) s->bits_min = b;
+  if (b > s->bits_max) s->bits_max = b;
+  s->steps++;
+  s->bits_sum += b;
+  s->shift = (int8_t)ws;
+  s->deltas += l->n_weights;
+  s->nonzero_deltas += u->nonzero;
+  s->abs_delta_sum += u->abs_delta;
+  if (!u->sum) return;
+  int shift = u->s + u->s2;
+  s->update_q8 += shift >= 0 ? (u->sum_abs << 8) >> shift : u->sum_abs << (8 - shift);
+  s->update_n++;
+}
+
+static void update_layer(odt_trainer_t* t, odt_layer_t* l, const odt_view_t* in, const int8_t* dy,
+                         uint32_t n, odt_layer_step_t* rec) {
+  const odt_tensor_t* out = &t->model->tensors[t->model->ops[l->op].out];
+  bool literal = t->spec.rule_set == ODT_RULE_NITI_LITERAL;
+  int32_t m_max = odt_m_max(l->k);
+  odt_update_t u = {.literal = literal,
+                    .sum = t->step % 16 == 0,
+                    .rounding = t->spec.rounding,
+                    .d_clip = INT32_MAX,
+                    .m_lo = literal ? -128 : -m_max,
+                    .m_hi = m_max,
+                    .m8 = l->k > 8 ? NULL : l->m,
+                    .m16 = l->k > 8 ? l->m : NULL,
+                    .sr_seed = t->spec.sr_seed,
+                    .step = t->step,
+                    .layer = (uint32_t)(l - t->layers)};
+  update_offsets(t, l, dy, n, out->count / l->n_offsets);
+  int ws = 0;
+  int bits = update_weights(t, l, in, dy, n, &u, &ws);
+  count_stats(l, &u, bits, ws);
+  rec->bits = (uint8_t)bits;
+  rec->shift = (int8_t)ws;
+  rec->k = (uint8_t)l->k;
+}
+
+void odt_backward(odt_trainer_t* t, const odt_view_t* x, uint32_t n, odt_step_record_t* rec) {
+  const odt_model_t* m = t->model;
+  uint32_t side = 0;
+  for (int32_t i = m->n_ops - 1; i >= m->first_trainable_op; i--) {
+    const odt_op_t* op = &m->ops[i];
+    if (op->kind == ODT_OP_FLATTEN) continue;
+    const int8_t* dy = t->delta[side];
+    if (i > m->first_trainable_op) propagate(t, (uint32_t)i, x, dy, t->delta[side ^ 1u], n);
+    if (op->layer >= 0) {
+      odt_view_t in = odt_act_view(t, i - 1, x);
+      update_layer(t, &t->layers[op->layer], &in, dy, n, &rec->layers[op->layer]);
+    }
+    side ^= 1u;
+  }
+}

@@ -1,0 +1,32 @@
+#ifndef ODT_CANONICAL_H
+#define ODT_CANONICAL_H
+
+#include "internal.h"
+
+#define ODT_WEIGHTS_HEAD 44u
+#define ODT_WEIGHTS_LAYER 20u
+#define ODT_STATE_HEAD 176u
+#define ODT_STATE_LAYER 28u
+
+typedef enum { ODT_FORM_WEIGHTS = 1, ODT_FORM_BEST = 2, ODT_FORM_STATE = 3 } odt_form_t;
+typedef enum {
+  ODT_SEG_HEAD,
+  ODT_SEG_LAYER,
+  ODT_SEG_VALUES,
+  ODT_SEG_PAD,
+  ODT_SEG_OFFSETS
+} odt_seg_t;
+
+/* One piece of the canonical bytes. mem: where it lives (VALUES, OFFSETS), else NULL. */
+typedef struct {
+  odt_seg_t kind;
+  uint32_t layer, at, n;
+  uint8_t* mem;
+} odt_piece_t;
+
+/* Fills p with the piece that holds byte `at`; false behind the end (p->at is then the size). */
+bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t* p);
+/* Bytes of a HEAD, LAYER or PAD piece as they are now. */
+void odt_piece_bytes(const odt_trainer_t* t, odt_form_t form, const odt_piece_t* p, uint8_t* out);
+
+#endif

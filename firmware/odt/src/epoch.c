@@ -1,0 +1,144 @@
+/* Rule 1.10: guard and alarms; rule 1.14: the epoch's record. */
+#include <string.h>
+
+#include "internal.h"
+
+bool odt_trainer_epoch_complete(const odt_trainer_t* t) {
+  return t->position == t->spec.train_samples;
+}
+bool odt_trainer_done(const odt_trainer_t* t) { return t->epoch == t->spec.epochs; }
+uint32_t odt_trainer_step_count(const odt_trainer_t* t) { return t->step; }
+uint32_t odt_trainer_epoch_count(const odt_trainer_t* t) { return t->epoch; }
+uint32_t odt_trainer_steps_total(const odt_trainer_t* t) {
+  return t->steps_per_epoch * t->spec.epochs;
+}
+bool odt_trainer_best_missing(const odt_trainer_t* t) { return t->best_missing; }
+
+void odt_epoch_stats_reset(odt_trainer_t* t) {
+  for (uint32_t i = 0; i < t->model->n_layers; i++) {
+    odt_layer_t* l = &t->layers[i];
+    memset(&l->stats, 0, sizeof l->stats);
+    if (l->alive) memset(l->alive, 0, (l->n_offsets + 7u) / 8u);
+  }
+}
+
+static void keep_best(odt_trainer_t* t, uint32_t correct) {
+  for (uint32_t i = 0; i < t->model->n_layers; i++) {
+    odt_layer_t* l = &t->layers[i];
+    memcpy(l->best_m, l->m, (size_t)l->n_weights * odt_elem_bytes(l->dtype));
+    memcpy(l->best_off, l->off, 4u * (size_t)l->n_offsets);
+  }
+  t->best_step = t->step;
+  t->best_correct = correct;
+  t->best_missing = false;
+  odt_weights_hash(t, true, t->best_hash);
+}
+
+static void roll_back(odt_trainer_t* t) {
+  for (uint32_t i = 0; i < t->model->n_layers; i++) {
+    odt_layer_t* l = &t->layers[i];
+    memcpy(l->m, l->best_m, (size_t)l->n_weights * odt_elem_bytes(l->dtype));
+    memcpy(l->off, l->best_off, 4u * (size_t)l->n_offsets);
+    l->b_prev = 0;
+  }
+}
+
+odt_status_t odt_trainer_set_start(odt_trainer_t* t, uint32_t heldout_correct,
+                                   uint32_t heldout_total) {
+  if (!t->weights_valid || t->step != 0 || t->start_correct != ODT_NONE) {
+    return ODT_FAILED_PRECONDITION;
+  }
+  if (heldout_correct > heldout_total) return ODT_INVALID_ARGUMENT;
+  if (heldout_total == 0) return ODT_OK;
+  t->start_correct = heldout_correct;
+  if (t->spec.guard) keep_best(t, heldout_correct);
+  return ODT_OK;
+}
+
+static uint32_t per_million(uint64_t part, uint64_t whole) {
+  return whole ? (uint32_t)(part * 1000000u / whole) : 0u;
+}
+
+static uint32_t saturated(const odt_trainer_t* t, const odt_layer_t* l) {
+  int32_t hi = odt_m_max(l->k), n = 0;
+  int32_t lo = t->spec.rule_set == ODT_RULE_NITI_LITERAL ? -128 : -hi;
+  for (uint32_t i = 0; i < l->n_weights; i++) {
+    int32_t m = odt_load(l->m, l->dtype, i);
+    if (m >= hi || m <= lo) n++;
+  }
+  return (uint32_t)n;
+}
+
+static void layer_record(const odt_trainer_t* t, const odt_layer_t* l, odt_layer_epoch_t* r) {
+  const odt_layer_stats_t* s = &l->stats;
+  r->bits_min = s->bits_min;
+  r->bits_max = s->bits_max;
+  r->k = (uint8_t)l->k;
+  r->shift = s->shift;
+  if (s->steps) r->bits_mean_q8 = (uint16_t)(s->bits_sum * 256ull / s->steps);
+  r->nonzero_deltas_ppm = per_million(s->nonzero_deltas, s->deltas);
+  if (s->deltas) r->mean_abs_delta_q8 = (uint32_t)((s->abs_delta_sum << 8) / s->deltas);
+  r->zero_propagated_ppm = per_million(s->zero_propagated, s->propagated);
+  r->saturated = saturated(t, l);
+  for (uint32_t o = 0; l->alive && o < l->n_offsets; o++) {
+    if (!(l->alive[o >> 3] & (1u << (o & 7u)))) r->dead_units++;
+  }
+  if (s->update_n) {
+    uint64_t u = s->update_q8 / ((uint64_t)l->n_weights * s->update_n);
+    r->u_q8 = u > UINT32_MAX ? UINT32_MAX : (uint32_t)u;
+  }
+}
+
+static void fill_layers(const odt_trainer_t* t, odt_epoch_record_t* rec) {
+  uint64_t deltas = 0, nonzero = 0;
+  uint32_t n = t->model->n_layers;
+  for (uint32_t i = 0; i < n; i++) {
+    const odt_layer_t* l = &t->layers[i];
+    odt_layer_epoch_t* r = &rec->layers[i];
+    layer_record(t, l, r);
+    deltas += l->stats.deltas;
+    nonzero += l->stats.nonzero_deltas;
+    if (l->stats.steps && l->stats.bits_max == 0 && i + 1u < n) rec->alarms |= ODT_ALARM_DEAD_LAYER;
+    if (10ull * r->dead_units > 9ull * l->n_offsets) rec->alarms |= ODT_ALARM_DEAD_LAYER;
+    if (20ull * r->saturated > l->n_weights) rec->alarms |= ODT_ALARM_SATURATION;
+  }
+  if (deltas && 20u * nonzero < deltas) rec->alarms |= ODT_ALARM_STUCK;
+}
+
+odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
+                                   uint32_t heldout_total, odt_epoch_record_t* rec,
+                                   odt_error_t* err) {
+  if (!t->weights_valid || odt_trainer_done(t) || !odt_trainer_epoch_complete(t)) {
+    return odt_fail(err, ODT_FAILED_PRECONDITION, "epoch is not complete: position", -1,
+                    t->position, t->spec.train_samples, t->spec.train_samples);
+  }
+  if (heldout_correct > heldout_total) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "heldout_correct", -1, heldout_correct, 0,
+                    heldout_total);
+  }
+  bool check = t->spec.guard && heldout_total > 0;
+  bool better = check && (t->best_correct == ODT_NONE || heldout_correct > t->best_correct);
+  if (t->spec.guard && t->epoch + 1u == t->spec.epochs && t->best_missing && !better) {
+    return odt_fail(err, ODT_FAILED_PRECONDITION, "the best's weights are missing", -1, 0, 1, 1);
+  }
+  memset(rec, 0, sizeof *rec);
+  rec->epoch = t->epoch;
+  rec->step = t->step;
+  rec->loss = t->epoch_loss;
+  rec->correct = t->epoch_correct;
+  rec->total = t->spec.train_samples;
+  rec->heldout_correct = heldout_correct;
+  rec->heldout_total = heldout_total;
+  fill_layers(t, rec);
+  if (better) keep_best(t, heldout_correct);
+  t->epoch++;
+  t->position = 0;
+  t->epoch_loss = 0;
+  t->epoch_correct = 0;
+  odt_epoch_stats_reset(t);
+  if (odt_trainer_done(t) && t->spec.guard && t->best_correct != ODT_NONE) roll_back(t);
+  rec->start_correct = t->start_correct;
+  rec->best_step = t->best_step;
+  odt_state_hash(t, rec->state_hash);
+  return ODT_OK;
+}

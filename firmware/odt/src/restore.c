@@ -1,0 +1,258 @@
+/* odt_weights v1 and training state v1: writing, in order, checked piece by piece. */
+#include <string.h>
+
+#include "canonical.h"
+
+static odt_status_t reject(odt_trainer_t* t, odt_error_t* err, odt_status_t st, const char* what,
+                           int32_t index, int64_t got, int64_t lo, int64_t hi) {
+  t->write_bad = true;
+  return odt_fail(err, st, what, index, got, lo, hi);
+}
+
+static uint8_t* staged(odt_trainer_t* t, const odt_piece_t* p) {
+  return p->mem ? p->mem : p->kind == ODT_SEG_HEAD ? t->head : t->layer_head;
+}
+
+static odt_status_t same(odt_trainer_t* t, const uint8_t* want, uint32_t at, uint32_t n,
+                         odt_status_t st, const char* what, odt_error_t* err) {
+  for (uint32_t i = at; i < at + n; i++) {
+    if (t->head[i] != want[i]) return reject(t, err, st, what, -1, t->head[i], want[i], want[i]);
+  }
+  return ODT_OK;
+}
+
+static odt_status_t check_weights_head(odt_trainer_t* t, const uint8_t* want, odt_error_t* err) {
+  odt_status_t st = same(t, want, 0, 4, ODT_INVALID_ARGUMENT, "weights: magic", err);
+  if (st == ODT_OK) st = same(t, want, 4, 2, ODT_INVALID_ARGUMENT, "weights: version", err);
+  if (st == ODT_OK)
+    st = same(t, want, 6, 2, ODT_FAILED_PRECONDITION, "weights: rules_version", err);
+  if (st == ODT_OK) st = same(t, want, 8, 1, ODT_FAILED_PRECONDITION, "weights: rule_set", err);
+  if (st == ODT_OK) st = same(t, want, 12, 32, ODT_FAILED_PRECONDITION, "weights: model hash", err);
+  if (st == ODT_OK) st = same(t, want, 9, 1, ODT_INVALID_ARGUMENT, "weights: n_layers", err);
+  return st == ODT_OK ? same(t, want, 10, 2, ODT_INVALID_ARGUMENT, "weights: reserved", err) : st;
+}
+
+typedef struct {
+  uint8_t at, n;
+  const char* what;
+} field_t;
+
+/* What a state and the trainer that takes it must have in common. */
+static odt_status_t check_state_settings(odt_trainer_t* t, const uint8_t* want, odt_error_t* err) {
+  static const field_t kFields[] = {{6, 2, "state: rules_version"},
+                                    {8, 32, "state: model hash"},
+                                    {40, 32, "state: sample_set_hash"},
+                                    {72, 1, "state: rule_set"},
+                                    {73, 1, "state: rounding"},
+                                    {74, 1, "state: loss"},
+                                    {75, 1, "state: shift_source"},
+                                    {76, 3, "state: mu_weight"},
+                                    {79, 1, "state: mu_offset"},
+                                    {80, 1, "state: dead_zone"},
+                                    {82, 1, "state: guard"},
+                                    {83, 1, "state: n_layers"},
+                                    {84, 2, "state: batch"},
+                                    {86, 2, "state: epochs"},
+                                    {88, 4, "state: train_samples"},
+                                    {92, 4, "state: heldout_samples"},
+                                    {96, 4, "state: order_seed"},
+                                    {100, 4, "state: sr_seed"},
+                                    {172, 4, "state: class weights"}};
+  odt_status_t st = same(t, want, 0, 4, ODT_INVALID_ARGUMENT, "state: magic", err);
+  if (st == ODT_OK) st = same(t, want, 4, 2, ODT_INVALID_ARGUMENT, "state: version", err);
+  for (uint32_t i = 0; st == ODT_OK && i < sizeof kFields / sizeof kFields[0]; i++) {
+    st = same(t, want, kFields[i].at, kFields[i].n, ODT_FAILED_PRECONDITION, kFields[i].what, err);
+  }
+  return st == ODT_OK ? same(t, want, 110, 2, ODT_INVALID_ARGUMENT, "state: reserved", err) : st;
+}
+
+/* A position that the run passes through. */
+static odt_status_t check_state_position(odt_trainer_t* t, odt_error_t* err) {
+  const uint8_t* h = t->head;
+  uint32_t step = odt_le32(h + 104), epoch = odt_le16(h + 108), position = odt_le32(h + 112);
+  uint32_t samples = t->spec.train_samples, batch = t->spec.batch;
+  if (epoch > t->spec.epochs) {
+    return reject(t, err, ODT_INVALID_ARGUMENT, "state: epoch", -1, epoch, 0, t->spec.epochs);
+  }
+  uint32_t last = epoch == t->spec.epochs ? 0 : samples;
+  if (position > last || (position != samples && position % batch != 0)) {
+    return reject(t, err, ODT_INVALID_ARGUMENT, "state: position", -1, position, 0, last);
+  }
+  uint32_t want = epoch * t->steps_per_epoch + (position + batch - 1u) / batch;
+  if (step != want) {
+    return reject(t, err, ODT_INVALID_ARGUMENT, "state: step", -1, step, want, want);
+  }
+  uint32_t best_step = odt_le32(h + 120), best = odt_le32(h + 124), start = odt_le32(h + 116);
+  if (best_step > step) {
+    return reject(t, err, ODT_INVALID_ARGUMENT, "state: best_step", -1, best_step, 0, step);
+  }
+  if (best != ODT_NONE && !t->spec.guard) {
+    return reject(t, err, ODT_INVALID_ARGUMENT, "state: best_correct", -1, best, -1, -1);
+  }
+  if (odt_le32(h + 168) > position) {
+    return reject(t, err, ODT_INVALID_ARGUMENT, "state: correct", -1, odt_le32(h + 168), 0,
+                  position);
+  }
+  (void)start;
+  return ODT_OK;
+}
+
+static odt_status_t check_layer(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p,
+                                odt_error_t* err) {
+  uint8_t want[ODT_STATE_LAYER];
+  int32_t index = (int32_t)p->layer;
+  odt_piece_bytes(t, form, p, want);
+  if (form == ODT_FORM_STATE) {
+    uint8_t b_prev = t->layer_head[2];
+    uint8_t limit = t->spec.shift_source == ODT_SHIFT_STALE ? 63 : 0;
+    if (b_prev > limit) {
+      return reject(t, err, ODT_INVALID_ARGUMENT, "state: layer: b_prev", index, b_prev, 0, limit);
+    }
+    t->new_b_prev[p->layer] = b_prev;
+    want[2] = b_prev;
+  }
+  for (uint32_t i = 0; i < p->n; i++) {
+    if (t->layer_head[i] == want[i]) continue;
+    return reject(t, err, ODT_FAILED_PRECONDITION, "layer: kind, k, shape or sizes", index,
+                  t->layer_head[i], want[i], want[i]);
+  }
+  return ODT_OK;
+}
+
+/* A value outside could overflow the 8-bit view. -128 of the file may be kept (rule 1.5). */
+static odt_status_t check_values(odt_trainer_t* t, const odt_piece_t* p, odt_error_t* err) {
+  const odt_layer_t* l = &t->layers[p->layer];
+  int32_t hi = odt_m_max(l->k), lo = l->k >= 8 ? -(128 << (l->k - 8)) : -hi;
+  for (uint32_t i = 0; i < l->n_weights; i++) {
+    int32_t v = odt_load(p->mem, l->dtype, i);
+    if (v < lo || v > hi) {
+      return reject(t, err, ODT_INVALID_ARGUMENT, "layer: weight", (int32_t)p->layer, v, lo, hi);
+    }
+  }
+  return ODT_OK;
+}
+
+static odt_status_t piece_done(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p,
+                               odt_error_t* err) {
+  uint8_t want[ODT_STATE_HEAD];
+  if (p->kind == ODT_SEG_VALUES) return check_values(t, p, err);
+  if (p->kind == ODT_SEG_LAYER) return check_layer(t, form, p, err);
+  if (p->kind == ODT_SEG_HEAD) {
+    odt_piece_bytes(t, form, p, want);
+    if (form != ODT_FORM_STATE) return check_weights_head(t, want, err);
+    odt_status_t st = check_state_settings(t, want, err);
+    return st == ODT_OK ? check_state_position(t, err) : st;
+  }
+  for (uint32_t i = 0; p->kind == ODT_SEG_PAD && i < p->n; i++) {
+    if (t->layer_head[i] != 0) {
+      return reject(t, err, ODT_INVALID_ARGUMENT, "layer: padding", (int32_t)p->layer,
+                    t->layer_head[i], 0, 0);
+    }
+  }
+  return ODT_OK;
+}
+
+static void start_write(odt_trainer_t* t, odt_form_t form) {
+  t->write_pos = 0;
+  t->write_kind = (uint8_t)form;
+  t->write_bad = false;
+  if (form == ODT_FORM_BEST) {
+    t->best_missing = true;
+  } else {
+    t->weights_valid = false;
+  }
+}
+
+static odt_status_t write_form(odt_trainer_t* t, odt_form_t form, uint32_t offset,
+                               const uint8_t* in, uint32_t n, odt_error_t* err) {
+  if (form == ODT_FORM_BEST && !t->spec.guard) {
+    return odt_fail(err, ODT_FAILED_PRECONDITION, "best weights without guard", -1, 0, 1, 1);
+  }
+  if (offset == 0) start_write(t, form);
+  if (t->write_kind != form || t->write_bad || offset != t->write_pos) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "write: offset", -1, offset, t->write_pos,
+                    t->write_pos);
+  }
+  odt_piece_t p;
+  while (n > 0) {
+    if (!odt_piece(t, form, t->write_pos, &p)) {
+      return reject(t, err, ODT_INVALID_ARGUMENT, "write: bytes", -1, (int64_t)t->write_pos + n,
+                    p.at, p.at);
+    }
+    uint32_t skip = t->write_pos - p.at, take = p.n - skip < n ? p.n - skip : n;
+    memcpy(staged(t, &p) + skip, in, take);
+    in += take;
+    n -= take;
+    t->write_pos += take;
+    if (skip + take < p.n) break;
+    odt_status_t st = piece_done(t, form, &p, err);
+    if (st != ODT_OK) return st;
+  }
+  return ODT_OK;
+}
+
+static odt_status_t check_whole(const odt_trainer_t* t, odt_form_t form, odt_error_t* err) {
+  uint32_t size = form == ODT_FORM_STATE ? odt_state_size(t) : odt_weights_size(t);
+  if (t->write_kind != form || t->write_bad || t->write_pos != size) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "write: bytes", -1,
+                    t->write_kind == form ? t->write_pos : 0, size, size);
+  }
+  return ODT_OK;
+}
+
+static void find_best(odt_trainer_t* t) {
+  uint8_t hash[32];
+  t->best_missing = false;
+  if (!t->spec.guard || t->best_correct == ODT_NONE) return;
+  odt_weights_hash(t, true, hash);
+  t->best_missing = memcmp(hash, t->best_hash, 32) != 0;
+}
+
+odt_status_t odt_weights_write(odt_trainer_t* t, bool best, uint32_t offset, const uint8_t* in,
+                               uint32_t n, odt_error_t* err) {
+  return write_form(t, best ? ODT_FORM_BEST : ODT_FORM_WEIGHTS, offset, in, n, err);
+}
+
+odt_status_t odt_weights_write_end(odt_trainer_t* t, bool best, odt_error_t* err) {
+  odt_status_t st = check_whole(t, best ? ODT_FORM_BEST : ODT_FORM_WEIGHTS, err);
+  if (st != ODT_OK) return st;
+  t->write_kind = 0;
+  if (best) {
+    find_best(t);
+    return ODT_OK;
+  }
+  for (uint32_t i = 0; i < t->model->n_layers; i++) t->layers[i].b_prev = 0;
+  t->weights_valid = true;
+  return ODT_OK;
+}
+
+odt_status_t odt_state_write(odt_trainer_t* t, uint32_t offset, const uint8_t* in, uint32_t n,
+                             odt_error_t* err) {
+  return write_form(t, ODT_FORM_STATE, offset, in, n, err);
+}
+
+odt_status_t odt_state_write_end(odt_trainer_t* t, odt_error_t* err) {
+  odt_status_t st = check_whole(t, ODT_FORM_STATE, err);
+  if (st != ODT_OK) return st;
+  const uint8_t* h = t->head;
+  t->write_kind = 0;
+  t->step = odt_le32(h + 104);
+  t->epoch = odt_le16(h + 108);
+  t->position = odt_le32(h + 112);
+  t->start_correct = odt_le32(h + 116);
+  t->best_step = odt_le32(h + 120);
+  t->best_correct = odt_le32(h + 124);
+  memcpy(t->best_hash, h + 128, 32);
+  t->epoch_loss = odt_le32(h + 160) | ((uint64_t)odt_le32(h + 164) << 32);
+  t->epoch_correct = odt_le32(h + 168);
+  for (uint32_t i = 0; i < t->model->n_layers; i++) t->layers[i].b_prev = t->new_b_prev[i];
+  t->order_epoch = ODT_NONE;
+  odt_epoch_stats_reset(t);
+  find_best(t);
+  if (h[81] != odt_stage(t)) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "state: stage", -1, h[81], odt_stage(t),
+                    odt_stage(t));
+  }
+  t->weights_valid = true;
+  return ODT_OK;
+}

@@ -1,0 +1,101 @@
+/* Ranges of a run's settings: rules 1.3, 1.5, 1.6, 1.7, 1.11. */
+#include "internal.h"
+
+uint8_t odt_resolve_rounding(const odt_run_spec_t* spec) {
+  if (spec->rule_set == ODT_RULE_NITI_LITERAL) return ODT_ROUND_HALF_UP;
+  if (spec->rounding != ODT_ROUND_DEFAULT) return spec->rounding;
+  return spec->k <= 8 ? ODT_ROUND_PSTO : ODT_ROUND_HALF_UP;
+}
+
+void odt_mu_limits(const odt_run_spec_t* spec, int8_t* lo, int8_t* hi) {
+  uint8_t rounding = odt_resolve_rounding(spec);
+  bool fine = rounding == ODT_ROUND_PSTO || rounding == ODT_ROUND_SR;
+  *lo = (int8_t)(8 - spec->k - (fine ? 4 : 0));
+  *hi = spec->batch == 1 ? 2 : 4;
+}
+
+bool odt_run_spec_clamp_mu(odt_run_spec_t* spec) {
+  int8_t lo, hi;
+  bool changed = false;
+  odt_mu_limits(spec, &lo, &hi);
+  bool constant =
+      spec->mu_weight[0] == spec->mu_weight[1] && spec->mu_weight[1] == spec->mu_weight[2];
+  for (int i = 0; i < 3 && !constant && lo <= hi; i++) {
+    int8_t mu = spec->mu_weight[i];
+    spec->mu_weight[i] = mu < lo ? lo : mu > hi ? hi : mu;
+    changed = changed || mu != spec->mu_weight[i];
+  }
+  return changed;
+}
+
+static odt_status_t range(odt_error_t* err, const char* what, int64_t got, int64_t lo, int64_t hi) {
+  if (got >= lo && got <= hi) return ODT_OK;
+  return odt_fail(err, ODT_INVALID_ARGUMENT, what, -1, got, lo, hi);
+}
+
+static const char* mu_text(uint8_t rounding) {
+  switch (rounding) {
+    case ODT_ROUND_PSTO:
+      return "mu_weight (for this k, PSTO)";
+    case ODT_ROUND_SR:
+      return "mu_weight (for this k, SR)";
+    case ODT_ROUND_HALF_AWAY:
+      return "mu_weight (for this k, HALF_AWAY)";
+    default:
+      return "mu_weight (for this k, HALF_UP)";
+  }
+}
+
+static odt_status_t check_rules(const odt_run_spec_t* s, odt_error_t* err) {
+  odt_status_t st = range(err, "rule_set", s->rule_set, ODT_RULE_NITI, ODT_RULE_NITI_LITERAL);
+  if (st == ODT_OK) st = range(err, "rounding", s->rounding, ODT_ROUND_DEFAULT, ODT_ROUND_SR);
+  if (st == ODT_OK) st = range(err, "loss", s->loss, ODT_LOSS_MSE, ODT_LOSS_CE);
+  if (st == ODT_OK) {
+    st = range(err, "shift_source", s->shift_source, ODT_SHIFT_EXACT, ODT_SHIFT_STALE);
+  }
+  if (st == ODT_OK) st = range(err, "k", s->k, 2, 16);
+  if (st != ODT_OK || s->rule_set != ODT_RULE_NITI_LITERAL) return st;
+  st = range(err, "k (NITI_LITERAL)", s->k, 8, 8);
+  if (st == ODT_OK) {
+    st = range(err, "shift_source (NITI_LITERAL)", s->shift_source, ODT_SHIFT_EXACT,
+               ODT_SHIFT_EXACT);
+  }
+  if (st == ODT_OK) {
+    st = range(err, "rounding (NITI_LITERAL)", s->rounding, ODT_ROUND_DEFAULT, ODT_ROUND_HALF_UP);
+  }
+  return st;
+}
+
+odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
+  odt_status_t st = check_rules(s, err);
+  if (st == ODT_OK) st = range(err, "batch", s->batch, 1, ODT_MAX_BATCH);
+  if (st == ODT_OK) st = range(err, "epochs", s->epochs, 1, 65535);
+  if (st == ODT_OK) st = range(err, "train_samples", s->train_samples, 1, 65535);
+  if (st == ODT_OK) st = range(err, "mu_offset", s->mu_offset, -8, 7);
+  if (st == ODT_OK) st = range(err, "dead_zone", s->dead_zone, 0, 127);
+  if (st != ODT_OK) return st;
+  int8_t lo, hi;
+  odt_mu_limits(s, &lo, &hi);
+  for (int i = 0; i < 3; i++) {
+    int8_t mu = s->mu_weight[i];
+    if (mu >= lo && mu <= hi) continue;
+    return odt_fail(err, ODT_INVALID_ARGUMENT, mu_text(odt_resolve_rounding(s)), s->k, mu, lo, hi);
+  }
+  if (s->guard && s->heldout_samples == 0) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "guard without heldout_samples", -1, 1, 0, 0);
+  }
+  if (s->loss == ODT_LOSS_MSE && m->target_correct == NULL) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "loss: the model has no MSE targets", -1, s->loss,
+                    ODT_LOSS_CE, ODT_LOSS_CE);
+  }
+  if (s->loss == ODT_LOSS_CE && m->ce_scale == 0) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "loss: the model has no cross-entropy scale", -1,
+                    s->loss, ODT_LOSS_MSE, ODT_LOSS_MSE);
+  }
+  uint32_t sum = 0;
+  for (uint32_t c = 0; c < m->n_classes; c++) sum += s->class_weights[c];
+  if (sum == 0) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "class_weights: all zero", -1, 0, 1, 255);
+  }
+  return ODT_OK;
+}
