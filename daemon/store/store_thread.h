@@ -1,7 +1,10 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
+#include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "base/asio.h"
@@ -12,6 +15,64 @@
 // Publish after commit: observers hear of events and frames on the store thread, after they are
 // durable and in event_seq order. Nothing else may show or acknowledge them.
 namespace odt::store {
+
+namespace detail {
+
+// Answer of a call that came after stop(): an error where the result can carry one.
+template <typename R>
+R stopped_answer() {
+  if constexpr (std::is_constructible_v<R, Status>)
+    return R(absl::UnavailableError("the store is stopped"));
+  else
+    return R();
+}
+
+// Runs fn in `post` (which says whether it will), resumes the coroutine on its own executor.
+template <typename Store, typename F, typename Post>
+auto call_on_thread(F fn, Post post) -> asio::awaitable<std::invoke_result_t<F, Store&>> {
+  using R = std::invoke_result_t<F, Store&>;
+  static_assert(!std::is_void_v<R>, "return a Status, so that a stopped store can say so");
+  return asio::async_initiate<const asio::use_awaitable_t<>, void(R)>(
+      [](auto&& handler, F function, Post poster) {
+        using Handler = std::decay_t<decltype(handler)>;
+        auto shared = std::make_shared<Handler>(std::move(handler));
+        auto work = asio::make_work_guard(asio::get_associated_executor(*shared));
+        const auto answer = [shared, work](R result) {
+          auto executor = work.get_executor();
+          asio::post(executor, [shared, r = std::make_shared<R>(std::move(result))]() mutable {
+            (*shared)(std::move(*r));
+          });
+        };
+        auto f = std::make_shared<F>(std::move(function));
+        if (!poster([f, answer](Store& store) { answer((*f)(store)); }))
+          answer(stopped_answer<R>());
+      },
+      asio::use_awaitable, std::move(fn), std::move(post));
+}
+
+template <typename Store, typename F, typename Post>
+auto call_blocking(F fn, Post post) -> std::invoke_result_t<F, Store&> {
+  using R = std::invoke_result_t<F, Store&>;
+  auto promise = std::make_shared<std::promise<R>>();
+  std::future<R> future = promise->get_future();
+  auto f = std::make_shared<F>(std::move(fn));
+  if (!post([f, promise](Store& store) {
+        if constexpr (std::is_void_v<R>) {
+          (*f)(store);
+          promise->set_value();
+        } else {
+          promise->set_value((*f)(store));
+        }
+      })) {
+    if constexpr (std::is_void_v<R>)
+      return;
+    else
+      return stopped_answer<R>();
+  }
+  return future.get();
+}
+
+}  // namespace detail
 
 class CommitObserver {
  public:
@@ -28,19 +89,27 @@ class ControlThread {
   void add_observer(CommitObserver* observer);  // before the first post; outlives this
   void stop();                                  // runs what is queued, then joins; idempotent
 
-  // Any thread. `fn` runs on the store thread. Policy when full (10,000 queued): the caller blocks.
-  void post(std::function<void(ControlStore&)> fn);
-  // Commits, tells the observers, then calls `done` on the store thread.
+  // Any thread. `fn` runs on the store thread; events it commits are published after it. Policy
+  // when full (10,000 queued): the caller blocks. False: stopped, fn will not run.
+  bool post(std::function<void(ControlStore&)> fn);
+  // Commits, tells the observers, then calls `done` on the store thread; after stop() `done` is
+  // called at once with UNAVAILABLE.
   void commit(Batch batch, std::function<void(Result<std::vector<model::Event>>)> done);
 
   // In a coroutine: runs fn on the store thread, resumes on the coroutine's executor.
   //   auto run = co_await control.call([id](ControlStore& s) { return s.run(id); });
   template <typename F>
-  auto call(F fn) -> asio::awaitable<std::invoke_result_t<F, ControlStore&>>;
+  auto call(F fn) -> asio::awaitable<std::invoke_result_t<F, ControlStore&>> {
+    return detail::call_on_thread<ControlStore>(
+        std::move(fn), [this](std::function<void(ControlStore&)> f) { return post(std::move(f)); });
+  }
   asio::awaitable<Result<std::vector<model::Event>>> commit(Batch batch);
   // Blocking; never from the links or front thread.
   template <typename F>
-  auto call_sync(F fn) -> std::invoke_result_t<F, ControlStore&>;
+  auto call_sync(F fn) -> std::invoke_result_t<F, ControlStore&> {
+    return detail::call_blocking<ControlStore>(
+        std::move(fn), [this](std::function<void(ControlStore&)> f) { return post(std::move(f)); });
+  }
 
   Identity identity() const;  // any thread
 
@@ -57,14 +126,26 @@ class TelemetryThread {
   ~TelemetryThread();
   void add_observer(CommitObserver* observer);
   void stop();
-  // Any thread. `on_error` (store thread): DATA_LOSS for a diverged frame, RESOURCE_EXHAUSTED.
+  // Any thread. `on_error` (store thread): DATA_LOSS for a diverged frame, RESOURCE_EXHAUSTED
+  // (quota, disk, or the queue was full and the frame the oldest).
   void append(model::TelemetryFrame frame, std::function<void(Status)> on_error = {});
+  // `done` (store thread) when all frames appended before are durable or refused.
   void flush(std::function<void()> done);
-  void post(std::function<void(TelemetryStore&)> fn);
+  std::uint64_t dropped() const;  // frames lost to a full queue
+  // Frames appended before are written first. False: stopped.
+  bool post(std::function<void(TelemetryStore&)> fn);
   template <typename F>
-  auto call(F fn) -> asio::awaitable<std::invoke_result_t<F, TelemetryStore&>>;
+  auto call(F fn) -> asio::awaitable<std::invoke_result_t<F, TelemetryStore&>> {
+    return detail::call_on_thread<TelemetryStore>(
+        std::move(fn),
+        [this](std::function<void(TelemetryStore&)> f) { return post(std::move(f)); });
+  }
   template <typename F>
-  auto call_sync(F fn) -> std::invoke_result_t<F, TelemetryStore&>;
+  auto call_sync(F fn) -> std::invoke_result_t<F, TelemetryStore&> {
+    return detail::call_blocking<TelemetryStore>(
+        std::move(fn),
+        [this](std::function<void(TelemetryStore&)> f) { return post(std::move(f)); });
+  }
 
  private:
   struct Impl;

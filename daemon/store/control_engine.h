@@ -1,0 +1,114 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+
+#include "store/rows.h"
+#include "store/store.h"
+
+namespace odt::store {
+
+// The rules of store.h over any Rows: numbering, etags, transitions, aliases, refusals.
+//
+// Concurrency: one thread. Limitations: a resource that was deleted shows in events_from as
+// Deleted, also at the numbers of its earlier changes.
+class ControlEngine : public ControlStore {
+ public:
+  // `identity` and `rows` belong together; next_seq is read from rows by load().
+  ControlEngine(std::unique_ptr<Rows> rows, const Clock& clock, Identity identity);
+  Status load();
+
+  Identity identity() const override { return identity_; }
+  std::int64_t next_seq() const override { return next_seq_; }
+  Result<std::vector<model::Event>> commit(Batch batch) override;
+
+  Result<model::Board> board(const BoardUid& uid) override;
+  Result<Page<model::Board>> boards(const ListQuery& q) override;
+  Result<Page<model::Port>> ports(const ListQuery& q) override;
+  Result<model::Port> port(const std::string& path) override;
+  Result<model::Model> model(const Hash& hash) override;
+  Result<Page<model::Model>> models(const ListQuery& q) override;
+  Result<model::Dataset> dataset(const Uuid& id) override;
+  Result<Page<model::Dataset>> datasets(const ListQuery& q) override;
+  Result<model::DerivedSamples> derived(const Hash& content, const Hash& model) override;
+  Result<model::Snapshot> snapshot(const Hash& hash) override;
+  Result<Page<model::Snapshot>> snapshots(const ListQuery& q) override;
+  Result<model::Evaluation> evaluation(const Uuid& id) override;
+  Result<model::Job> job(const Uuid& id) override;
+  Result<Page<model::Job>> jobs(const ListQuery& q) override;
+  Result<model::Run> run(const Uuid& id) override;
+  Result<Page<model::Run>> runs(const ListQuery& q) override;
+  Result<std::vector<model::Run>> active_runs() override;
+  Result<std::vector<model::RunEvent>> run_events(const Uuid& run) override;
+  Result<std::vector<model::EpochResult>> epochs(const Uuid& run) override;
+  Result<std::vector<model::BoardCommand>> open_commands(const BoardUid& uid) override;
+  Result<model::Upload> upload(const Uuid& id) override;
+  Result<std::string> setting(const std::string& key) override;
+  Result<std::string> find_request(const std::string& actor,
+                                   const std::string& request_id) override;
+  Result<std::vector<model::Event>> events_from(std::int64_t first, std::uint32_t limit) override;
+
+ protected:
+  Rows& rows() { return *rows_; }
+
+ private:
+  // One commit under way.
+  struct Transaction {
+    const Batch& batch;
+    std::int64_t time_us;
+    std::int64_t next_seq;
+    std::vector<model::Event> events;
+    // Etags as they were when the transaction began, of what it has changed since.
+    std::map<std::pair<Kind, std::string>, std::int64_t> old_etags;
+  };
+
+  template <typename T>
+  Result<T> get(Kind kind, const std::string& key, const std::string& shown);
+  template <typename T>
+  Result<Page<T>> list(Kind kind, const ListQuery& q, bool descending);
+  template <typename T>
+  Result<std::vector<T>> all(Result<std::vector<Row>> rows);
+
+  Status carry_out(Transaction& tx);
+  Status check_request(const Transaction& tx);
+  Status append(Transaction& tx, Kind kind, const std::string& key, model::EventBody body,
+                bool deleted = false);
+  Status check_etag(Transaction& tx, Kind kind, const std::string& key, std::int64_t etag,
+                    std::int64_t stored);
+  // Completes meta from the stored row, checks the etag; numbers an event where T has one.
+  template <typename T>
+  Status put(Transaction& tx, Kind kind, const std::string& key, T value);
+  template <typename T>
+  Status put_record(Kind kind, const std::string& key, const T& value);
+
+  Status apply(Transaction& tx, const PutBoard& c);
+  Status apply(Transaction& tx, const PutPort& c);
+  Status apply(Transaction& tx, const PutModel& c);
+  Status apply(Transaction& tx, const PutDataset& c);
+  Status apply(Transaction& tx, const PutSnapshot& c);
+  Status apply(Transaction& tx, const PutEvaluation& c);
+  Status apply(Transaction& tx, const PutJob& c);
+  Status apply(Transaction& tx, const TransitionRun& c);
+  Status apply(Transaction& tx, const UpdateRun& c);
+  Status apply(Transaction& tx, const CreateRun& c);
+  Status apply(Transaction& tx, const AppendEpoch& c);
+  Status apply(Transaction& tx, const AppendWarning& c);
+  Status apply(Transaction& tx, const PutCommand& c);
+  Status apply(Transaction& tx, const PutDerived& c);
+  Status apply(Transaction& tx, const PutUpload& c);
+  Status apply(Transaction& tx, const PutSetting& c);
+  Status apply(Transaction& tx, const Delete& c);
+
+  Status append_run_event(Transaction& tx, model::RunEvent event);
+  Status take_alias(Transaction& tx, const std::string& alias, const Hash& by);
+  Status refuse_if_used(Kind kind, const std::string& key);
+  Result<model::EventBody> body_of(const EventRow& event);
+
+  std::unique_ptr<Rows> rows_;
+  const Clock& clock_;
+  Identity identity_;
+  std::int64_t next_seq_ = 1;
+};
+
+}  // namespace odt::store

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "store/control_engine.h"
+
+// Stores without files: for tests, and telemetry when its database cannot be used.
+namespace odt::store {
+
+class MemoryControlStore final : public ControlEngine {
+ public:
+  explicit MemoryControlStore(const Clock& clock);  // a new identity; `clock` outlives this
+};
+
+class MemoryTelemetryStore final : public TelemetryStore {
+ public:
+  // Past max_frames: RESOURCE_EXHAUSTED.
+  explicit MemoryTelemetryStore(std::size_t max_frames = 2'000'000);
+  Status append(const std::vector<model::TelemetryFrame>& frames) override;
+  Result<Frames> read(const Range& range) override;
+  Result<std::uint64_t> size_bytes() override;
+
+ private:
+  using Key = std::pair<std::uint32_t, std::uint32_t>;  // attempt, step
+  std::map<Uuid, std::map<Key, model::TelemetryFrame>> runs_;
+  std::size_t max_frames_, size_ = 0;
+};
+
+class MemoryBlobStore final : public BlobStore {
+ public:
+  Result<Hash> put(std::string_view content) override;
+  Status adopt(const std::string& path, const Hash& hash) override;
+  Result<std::string> get(const Hash& hash) override;
+  Result<std::string> path(const Hash& hash) override;  // UNIMPLEMENTED: there is no file
+  bool has(const Hash& hash) override;
+
+ private:
+  std::mutex mutex_;
+  std::map<Hash, std::string> blobs_;
+};
+
+}  // namespace odt::store
