@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "compiler/ir.h"
+
+namespace odt::compiler {
+
+struct CompileOptions {
+  std::string name;                    // of the model; empty: stem of the file; at most 16 bytes
+  std::uint32_t trainable_layers = 0;  // last compute layers; 0: all (at most 16)
+};
+
+struct Compiled {
+  Network network;
+  std::string image;     // ODTM, checked by firmware/odt itself
+  std::string manifest;  // JSON, see compiler/README.md
+};
+
+// ONNX bytes -> image and manifest. `file` names the file in errors: those of read_onnx, match,
+// write_image; INVALID_ARGUMENT (trainable_layers, name); UNIMPLEMENTED where firmware/odt of this
+// release does not run an operator.
+Result<Compiled> compile(const std::string& onnx, const std::string& file,
+                         const CompileOptions& options);
+
+// From a network that is already there; onnx: the bytes it came from, for the manifest's hash.
+Result<Compiled> compile_network(Network network, const std::string& onnx, const std::string& file,
+                                 const CompileOptions& options);
+
+// What an image says, as text for people. Errors: INVALID_ARGUMENT naming the file and the field.
+Result<std::string> inspect_image(const std::string& image, const std::string& file);
+std::string inspect_manifest(const std::string& manifest);
+
+}  // namespace odt::compiler

@@ -1,0 +1,112 @@
+#include "compiler/manifest.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/ids.h"
+
+namespace odt::compiler {
+namespace {
+
+using nlohmann::json;
+
+json input_json(const Network& net) {
+  json in = {{"shape", net.input_shape},
+             {"dtype", net.input_storage == Storage::kU8 ? "u8" : "i8"},
+             {"prequant", nullptr}};
+  if (!net.prequant) return in;
+  const Prequant& p = *net.prequant;
+  in["prequant"] = {{"name", shown(p.name)}, {"offset", p.offset},  {"mult", p.mult}, {"k", p.k},
+                    {"clip_lo", p.clip_lo},  {"clip_hi", p.clip_hi}};
+  return in;
+}
+
+json layer_json(const Layer& l, Storage input) {
+  json j = {{"name", shown(l.name)},       {"kind", kind_name(l)},
+            {"output_shape", l.out_shape}, {"weight_shape", l.weight_shape},
+            {"weights", l.weights.size()}, {"trainable", l.trainable},
+            {"macs", macs_of(l)}};
+  if (!l.is_compute()) return j;
+  const auto [k_min, k_max] = std::minmax_element(l.k.begin(), l.k.end());
+  const auto mult_max = *std::max_element(l.mult.begin(), l.mult.end());
+  const std::int64_t bound = accumulator_bound(l, input);
+  j["k_out_min"] = *k_min;
+  j["k_out_max"] = *k_max;
+  j["clip_lo"] = l.clip_lo;
+  j["clip_hi"] = l.clip_hi;
+  j["accumulator_bound"] = bound;
+  // |acc * mult| below 2^24: float32 runtimes give the same bits; sums must stay below 2^31.
+  j["float32_exact"] = bound * mult_max < (std::int64_t{1} << 24);
+  j["fits_32_bits"] = bound < (std::int64_t{1} << 31);
+  return j;
+}
+
+json plan_json(const MemoryPlan& p) {
+  return {{"weights_bytes", p.weights_bytes},
+          {"best_bytes", p.best_bytes},
+          {"activation_bytes", p.activation_bytes},
+          {"gradient_bytes", p.gradient_bytes},
+          {"total_bytes", p.total_bytes}};
+}
+
+}  // namespace
+
+std::uint64_t macs_of(const Layer& l) {
+  if (!l.is_compute()) return 0;
+  const std::uint64_t positions =
+      l.kind == LayerKind::kConv ? std::uint64_t{l.out_shape[1]} * l.out_shape[2] : 1;
+  return l.weights.size() * positions;
+}
+
+std::string kind_name(const Layer& l) {
+  if (l.kind == LayerKind::kFlatten) return "FLATTEN";
+  return std::string(l.kind == LayerKind::kConv ? "CONV2D" : "LINEAR") + (l.relu ? "_RELU" : "");
+}
+
+std::int64_t accumulator_bound(const Layer& l, Storage input) {
+  const std::int64_t x = input == Storage::kU8 ? 255 : input == Storage::kS8 ? 128 : 32767;
+  std::int64_t bound = 0;
+  const std::size_t n = l.n_out(), per_out = l.weights.size() / n;
+  for (std::size_t o = 0; o < n; ++o) {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < per_out; ++i)
+      sum += std::abs(l.weights[l.kind == LayerKind::kConv ? o * per_out + i : i * n + o]);
+    bound = std::max(bound, sum * x + std::abs(std::int64_t{l.offset[o]}));
+  }
+  return bound;
+}
+
+std::string write_manifest(const Network& net, const std::string& image, const std::string& onnx,
+                           const MemoryPlan& k8, const MemoryPlan& k15) {
+  json layers = json::array();
+  Storage storage = net.input_storage;
+  std::uint32_t trainable = 0;
+  for (const auto& l : net.layers) {
+    layers.push_back(layer_json(l, storage));
+    if (l.is_compute()) storage = storage_of(l.clip_lo, l.clip_hi);
+    trainable += l.trainable ? 1 : 0;
+  }
+  const Calibration& c = net.calibration;
+  const json manifest = {
+      {"format", "odt-manifest-1"},
+      {"name", net.name},
+      {"model_hash", sha256(image).hex()},
+      {"image_bytes", image.size()},
+      {"onnx_hash", sha256(onnx).hex()},
+      {"n_classes", net.n_classes()},
+      {"trainable_layers", trainable},
+      {"input", input_json(net)},
+      {"layers", layers},
+      {"ce_scale", c.ce_scale},
+      {"target_correct", c.target_correct},
+      {"target_wrong", c.target_wrong},
+      {"source_accuracy", {{"correct", c.src_correct}, {"total", c.src_total}}},
+      {"ram_k8", plan_json(k8)},
+      {"ram_k15", plan_json(k15)},
+      {"warnings", net.warnings},
+  };
+  return manifest.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace odt::compiler

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "compiler/ir.h"
+
+namespace onnx {
+class AttributeProto;
+class NodeProto;
+class ModelProto;
+class TensorProto;
+}  // namespace onnx
+
+namespace odt::compiler {
+
+// A constant: float or integer values, row-major.
+struct Tensor {
+  std::vector<std::int64_t> dims;  // empty: scalar
+  bool integer = false;
+  std::vector<float> f;         // where !integer
+  std::vector<std::int64_t> i;  // where integer
+  std::size_t size() const { return integer ? i.size() : f.size(); }
+  double at(std::size_t n) const { return integer ? static_cast<double>(i[n]) : double{f[n]}; }
+};
+
+struct Attribute {
+  std::int64_t i = 0;
+  float f = 0;
+  std::string s;
+  std::vector<std::int64_t> ints;
+};
+
+struct Node {
+  std::string op, name;
+  int index = 0;  // position in the file, from 0
+  std::vector<std::string> inputs, outputs;
+  std::map<std::string, Attribute> attributes;
+  std::map<std::string, Tensor> tensors;  // tensor attributes
+
+  std::int64_t integer(const std::string& key, std::int64_t absent) const;
+  float real(const std::string& key, float absent) const;
+  std::vector<std::int64_t> ints(const std::string& key) const;
+};
+
+// A graph without its noise: Identity and constant subgraphs are gone, every remaining node depends
+// on the input. Names are only keys.
+struct Graph {
+  std::string file;  // for errors
+  int file_nodes = 0;
+  std::string input, output;
+  std::vector<std::int64_t> input_dims;  // with the batch, which is 1
+  std::vector<Node> nodes;               // in file order
+  std::map<std::string, Tensor> constants;
+  std::map<std::string, std::string> metadata;
+
+  std::vector<const Node*> consumers(const std::string& tensor) const;
+  const Tensor* constant(const std::string& tensor) const;  // null: none
+};
+
+// Parses and cleans a file. `file` names it in the errors: INVALID_ARGUMENT (truncated, not ONNX,
+// inputs, order of nodes, sizes), UNIMPLEMENTED (external data, element types).
+Result<Graph> read_onnx(const std::string& bytes, const std::string& file);
+
+// Folds one node whose inputs are all constant. UNIMPLEMENTED: an op that is not folded.
+Result<Tensor> fold(const Node& node, const std::vector<const Tensor*>& inputs);
+
+// "<file>: node '<name>' (<op>, number <n> of <all>): "
+std::string where(const Graph& graph, const Node& node);
+
+}  // namespace odt::compiler

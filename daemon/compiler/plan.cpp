@@ -1,0 +1,56 @@
+#include "compiler/plan.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "odt/odt.h"
+
+namespace odt::compiler {
+
+namespace {
+
+// 4-byte aligned copy: odt_model_open reads in place.
+std::vector<std::uint32_t> aligned(const std::string& image) {
+  std::vector<std::uint32_t> words((image.size() + 3) / 4);
+  std::copy(image.begin(), image.end(), reinterpret_cast<char*>(words.data()));
+  return words;
+}
+
+Status failed(const std::string& file, const odt_error_t& e) {
+  const std::string text =
+      absl::StrCat(file, ": model image: ", e.what != nullptr ? e.what : "malformed",
+                   e.index >= 0 ? absl::StrCat(" (number ", e.index, ")") : std::string(), ": got ",
+                   e.got, "; expected ", e.limit_lo, "..", e.limit_hi);
+  return Status(static_cast<absl::StatusCode>(e.status), text);
+}
+
+}  // namespace
+
+Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file, std::uint8_t k) {
+  const auto words = aligned(image);
+  odt_model_t model{};
+  odt_error_t error{};
+  if (odt_model_open(&model, words.data(), static_cast<std::uint32_t>(image.size()), &error) !=
+      ODT_OK)
+    return failed(file, error);
+  odt_run_spec_t spec{};
+  spec.rule_set = ODT_RULE_NITI;
+  spec.loss = ODT_LOSS_MSE;
+  spec.shift_source = ODT_SHIFT_EXACT;
+  spec.k = k;
+  spec.batch = 8;
+  spec.epochs = 1;
+  spec.train_samples = 8;
+  spec.heldout_samples = 1;
+  spec.guard = true;
+  std::fill(std::begin(spec.class_weights), std::end(spec.class_weights), 64);
+  if (odt_run_spec_check(&spec, &model, &error) != ODT_OK) return failed(file, error);
+  odt_memory_plan_t plan{};
+  odt_trainer_plan(&model, &spec, false, &plan);
+  return MemoryPlan{plan.weights_bytes, plan.best_bytes, plan.activation_bytes, plan.gradient_bytes,
+                    plan.total_bytes};
+}
+
+}  // namespace odt::compiler
