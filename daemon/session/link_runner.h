@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/asio.h"
 #include "base/clock.h"
@@ -31,6 +32,14 @@ struct LinkOptions {
   bool dtr = true, rts = true, rts_cts = false;
   std::chrono::milliseconds hello_deadline{5000};
   std::chrono::milliseconds suspect_after{3000}, down_after{5000}, ping_idle{1000};
+  // First wait for a HELLO_ACK; doubles with each of the three tries.
+  std::chrono::milliseconds hello_timeout{500};
+  std::chrono::milliseconds rto_start{250}, rto_min{25}, rto_max{5000};
+  std::chrono::milliseconds backoff_min{500}, backoff_max{30000};
+  bool insecure_tcp = false;  // listen on other than loopback addresses without TLS
+  // The TCP peer is a raw serial line (QEMU, ser2net): a bad frame is dropped as on serial. Without
+  // it a bad frame ends the connection, because TCP does not damage bytes.
+  bool tcp_lossy = false;
 };
 
 class LinkRunner {

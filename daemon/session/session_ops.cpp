@@ -1,0 +1,141 @@
+#include "session/session_impl.h"
+
+namespace odt::session {
+namespace {
+
+constexpr std::chrono::milliseconds kPollEval{50};
+
+template <typename T>
+Result<T> take(Result<wire::Answer>& answer, const char* what) {
+  if (!answer.ok()) return answer.status();
+  if (auto* value = std::get_if<T>(&answer->result)) return std::move(*value);
+  return absl::InternalError(std::string("the board's answer has no ") + what);
+}
+
+}  // namespace
+
+asio::awaitable<Result<model::DeviceState>> SessionImpl::get_state(bool with_hash) {
+  Result<wire::Answer> answer = co_await call(wire::request::get_state(with_hash));
+  co_return take<model::DeviceState>(answer, "state");
+}
+
+asio::awaitable<Result<model::DeviceState>> SessionImpl::start_run(StartRun start) {
+  const auto self = shared_from_this();
+  const wire::request::StartRun request{start.run_id,       start.attempt,
+                                        start.spec,         start.expect_state,
+                                        start.from_weights, start.expect_weights};
+  Result<wire::Answer> answer = co_await call(wire::request::start_run(request));
+  if (!answer.ok()) co_return answer.status();
+  run_ = start.run_id;
+  attempt_ = start.attempt;
+  if (auto* state = std::get_if<model::DeviceState>(&answer->result)) co_return std::move(*state);
+  Result<model::DeviceState> asked = co_await get_state(false);
+  co_return asked;
+}
+
+asio::awaitable<Result<model::TelemetryFrame>> SessionImpl::train_step(Uuid run,
+                                                                       std::uint32_t attempt,
+                                                                       std::uint32_t step,
+                                                                       std::uint32_t batch_id,
+                                                                       std::uint32_t slot) {
+  const auto self = shared_from_this();
+  Result<wire::Answer> answer =
+      co_await call(wire::request::train_step(run, attempt, step, batch_id, slot));
+  Result<model::TelemetryFrame> frame = take<model::TelemetryFrame>(answer, "step record");
+  if (frame.ok()) {
+    frame->run_id = run;
+    frame->attempt = attempt;
+    frame->board_uid = hello_.uid;
+    frame->boot_id = hello_.boot_id;
+    frame->time_us = clock_.now_us();
+  }
+  co_return frame;
+}
+
+asio::awaitable<Status> SessionImpl::end_epoch(Uuid run, std::uint32_t attempt, std::uint32_t epoch,
+                                               std::uint32_t eval_id) {
+  return call_status(wire::request::end_epoch(run, attempt, epoch, eval_id));
+}
+
+asio::awaitable<Status> SessionImpl::ack_epoch(Uuid run, std::uint32_t attempt,
+                                               std::uint32_t epoch) {
+  return call_status(wire::request::ack_epoch(run, attempt, epoch));
+}
+
+asio::awaitable<Status> SessionImpl::get_epoch(std::uint32_t epoch) {
+  const auto self = shared_from_this();
+  if (sink_ == nullptr) co_return absl::FailedPreconditionError("nobody listens to this session");
+  wanted_epoch_ = epoch;
+  const Status asked = co_await call_status(wire::request::get_epoch(epoch));
+  // The record comes before the answer; on a lossy line it may be lost or late.
+  const SteadyTime until = now() + std::chrono::seconds(1);
+  while (asked.ok() && !closed_ && wanted_epoch_ == epoch && now() < until) {
+    co_await events_signal_.wait_until(until);
+  }
+  const bool missing = wanted_epoch_ == epoch;
+  wanted_epoch_.reset();
+  if (!asked.ok()) co_return asked;
+  if (closed_) co_return gone();
+  if (missing) {
+    co_return absl::DeadlineExceededError("epoch " + std::to_string(epoch) +
+                                          ": its record did not come");
+  }
+  co_return absl::OkStatus();
+}
+
+asio::awaitable<Status> SessionImpl::job_control(Uuid run, Action action) {
+  return call_status(wire::request::job_control(run, static_cast<int>(action)));
+}
+
+// The result of a resident evaluation comes later, as event or by get_eval().
+asio::awaitable<Result<model::EvalReport>> SessionImpl::evaluate(std::uint32_t eval_id,
+                                                                 model::SampleRole role,
+                                                                 std::uint32_t total) {
+  const auto self = shared_from_this();
+  Result<wire::Answer> answer = co_await exchange(wire::request::evaluate(eval_id, role, total));
+  if (!answer.ok()) co_return answer.status();
+  if (!answer->error.ok()) co_return answer->error;
+  model::EvalReport report;
+  report.eval_id = eval_id;
+  if (auto* eval = std::get_if<model::EvalReport>(&answer->result)) report = *eval;
+  co_return report;
+}
+
+asio::awaitable<Result<model::EvalReport>> SessionImpl::eval_step(std::uint32_t eval_id,
+                                                                  std::uint32_t seq,
+                                                                  std::uint32_t batch_id,
+                                                                  std::uint32_t slot) {
+  const auto self = shared_from_this();
+  Result<wire::Answer> answer =
+      co_await exchange(wire::request::eval_step(eval_id, seq, batch_id, slot));
+  while (answer.ok() && answer->error.ok()) {
+    if (const auto* eval = std::get_if<model::EvalReport>(&answer->result)) {
+      if (answer->accepted_ms == 0 && (eval->done || eval->next_seq > seq)) co_return *eval;
+    } else if (answer->accepted_ms == 0) {
+      co_return absl::InternalError("the board's answer has no evaluation");
+    }
+    co_await progress_signal_.wait_until(now() + kPollEval);
+    if (closed_) co_return gone();
+    answer = co_await exchange(wire::request::get_eval(eval_id));
+  }
+  if (!answer.ok()) co_return answer.status();
+  co_return answer->error;
+}
+
+asio::awaitable<Result<model::EvalReport>> SessionImpl::get_eval(std::uint32_t eval_id) {
+  Result<wire::Answer> answer = co_await call(wire::request::get_eval(eval_id));
+  co_return take<model::EvalReport>(answer, "evaluation");
+}
+
+asio::awaitable<Result<model::InferReport>> SessionImpl::infer() {
+  Result<wire::Answer> answer = co_await call(wire::request::infer());
+  co_return take<model::InferReport>(answer, "inference");
+}
+
+asio::awaitable<Status> SessionImpl::identify(std::uint32_t seconds) {
+  return call_status(wire::request::identify(seconds));
+}
+
+asio::awaitable<Status> SessionImpl::reset() { return call_status(wire::request::reset()); }
+
+}  // namespace odt::session
