@@ -1,0 +1,38 @@
+import { createClient, type Client, type Transport } from "@connectrpc/connect";
+import { createGrpcWebTransport } from "@connectrpc/connect-web";
+import {
+  FleetService,
+  JobService,
+  RunService,
+  SystemService,
+  WatchService,
+} from "./generated/odt/api/v1/services_pb.js";
+
+/// Longest a unary call may take before it counts as failed.
+export const kCallTimeoutMs = 15_000;
+
+export interface Clients {
+  fleet: Client<typeof FleetService>;
+  run: Client<typeof RunService>;
+  job: Client<typeof JobService>;
+  watch: Client<typeof WatchService>;
+  system: Client<typeof SystemService>;
+}
+
+/// Clients of the daemon that served this page.
+export function createClients(baseUrl: string): Clients {
+  const transport: Transport = createGrpcWebTransport({ baseUrl });
+  return {
+    fleet: createClient(FleetService, transport),
+    run: createClient(RunService, transport),
+    job: createClient(JobService, transport),
+    watch: createClient(WatchService, transport),
+    system: createClient(SystemService, transport),
+  };
+}
+
+let shared: Clients | null = null;
+export function clients(): Clients {
+  shared ??= createClients(self.location.origin);
+  return shared;
+}

@@ -1,0 +1,131 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ChartTable } from "./chart-table";
+import type { Line } from "./line-chart";
+
+export interface HeatmapProps {
+  title: string;
+  xLabel: string;
+  x: ArrayLike<number>;
+  lines: readonly Line[]; // one row each
+  version: number;
+  note: string;
+  format: (value: number) => string;
+  dark: boolean;
+}
+
+const kRowPx = 26;
+const kLightRamp: [number, number, number][] = [
+  [236, 245, 245],
+  [96, 170, 176],
+  [8, 70, 92],
+];
+const kDarkRamp: [number, number, number][] = [
+  [24, 36, 46],
+  [32, 128, 134],
+  [190, 250, 226],
+];
+
+/// Colour of t in 0..1 on a ramp of one hue: light to dark on white, dark to light on black.
+export function heatColour(t: number, dark: boolean): string {
+  const ramp = dark ? kDarkRamp : kLightRamp;
+  const at = Math.max(0, Math.min(1, t)) * (ramp.length - 1);
+  const i = Math.min(ramp.length - 2, Math.floor(at));
+  const [a, b] = [ramp[i], ramp[i + 1]];
+  if (a === undefined || b === undefined) return "transparent";
+  const mix = [0, 1, 2].map((c) => Math.round((a[c] ?? 0) + ((b[c] ?? 0) - (a[c] ?? 0)) * (at - i)));
+  return `rgb(${mix.join(",")})`;
+}
+
+function range(lines: readonly Line[]): [number, number] {
+  let lo = Infinity;
+  let hi = -Infinity;
+  for (const { values } of lines) {
+    for (let i = 0; i < values.length; i++) {
+      const v = values[i] ?? NaN;
+      if (v < lo) lo = v;
+      if (v > hi) hi = v;
+    }
+  }
+  return lo <= hi ? [lo, hi] : [0, 1];
+}
+
+/// Layers down, steps across, one colour scale: where a layer leaves its habits is seen at a glance.
+export function Heatmap(props: HeatmapProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [asTable, setAsTable] = useState(false);
+  const [lo, hi] = range(props.lines);
+  const height = props.lines.length * kRowPx;
+
+  useEffect(() => {
+    const element = canvas.current;
+    const context = element?.getContext("2d");
+    if (element == null || context == null) return;
+    const draw = (): void => {
+      const scale = window.devicePixelRatio || 1;
+      const width = Math.max(1, Math.round(element.clientWidth * scale));
+      element.width = width;
+      element.height = Math.round(height * scale);
+      const n = props.x.length;
+      props.lines.forEach(({ values }, row) => {
+        for (let px = 0; px < width; px++) {
+          const v = values[Math.floor((px * n) / width)] ?? NaN;
+          if (!Number.isFinite(v)) continue;
+          context.fillStyle = heatColour(hi === lo ? 0.5 : (v - lo) / (hi - lo), props.dark);
+          context.fillRect(px, row * kRowPx * scale, 1, (kRowPx - 2) * scale);
+        }
+      });
+    };
+    draw();
+    const observer = new ResizeObserver(draw);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [props.version, props.lines.length, props.dark, lo, hi, asTable]);
+
+  const last = props.x.length - 1;
+  return (
+    <figure class="chart">
+      <figcaption>
+        <span class="chart-title">{props.title}</span>
+        <span class="chart-tools">
+          <button
+            type="button"
+            class="small"
+            aria-pressed={asTable}
+            aria-label={`${props.title} as a table`}
+            onClick={() => setAsTable(!asTable)}
+          >
+            Table
+          </button>
+        </span>
+      </figcaption>
+      {asTable ? <ChartTable {...props} /> : <div class="heat">
+        <ul class="heat-names">
+          {props.lines.map((l) => (
+            <li key={l.label} style={{ height: `${kRowPx}px` }}>
+              {l.label}
+            </li>
+          ))}
+        </ul>
+        <canvas
+          ref={canvas}
+          role="img"
+          style={{ height: `${height}px` }}
+          aria-label={`${props.title}: from ${props.format(lo)} to ${props.format(hi)}; the table has the values`}
+        />
+      </div>}
+      <p class="legend-x heat-scale">
+        <span>
+          {props.xLabel} {props.x[0] ?? 0} to {props.x[last] ?? 0}
+          {props.note !== "" && ` · ${props.note}`}
+        </span>
+        <span class="heat-key" aria-hidden="true">
+          {props.format(lo)}
+          {[0, 0.25, 0.5, 0.75, 1].map((t) => (
+            <i key={t} style={{ background: heatColour(t, props.dark) }} />
+          ))}
+          {props.format(hi)}
+        </span>
+      </p>
+    </figure>
+  );
+}

@@ -1,0 +1,4 @@
+declare module "worker-chunk:*" {
+  const url: string;
+  export default url;
+}

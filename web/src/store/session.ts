@@ -1,0 +1,91 @@
+// Ties the Watch stream to the tables; the only caller of the api's streaming side.
+import { runTopic, telemetryTopic, type HubMessage } from "../api/watch-protocol";
+import { WatchClient } from "../api/watch-client";
+import { startClock } from "./clock";
+import { applyEvents, applyRemoved } from "./fleet";
+import { fleetKnown, linkStatus } from "./link";
+import { applyRecords, forgetDetails, runDetail, trimDetails } from "./run-detail";
+import { notices } from "./notices";
+
+const watch = new WatchClient(onMessage);
+const shown = new Map<string, { holders: number; steps: boolean }>();
+
+export function startSession(): void {
+  startClock();
+  watch.start();
+}
+
+export const retryNow = (): void => watch.retryNow();
+
+/// Keeps one run live while it is shown: epochs always, steps (live and from the store) if asked.
+/// Returns the release.
+export function showRun(runHex: string, options: { steps: boolean; live: boolean }): () => void {
+  const detail = runDetail(runHex);
+  const releases = [watch.want(runTopic(runHex))];
+  if (options.live) releases.push(watch.want(telemetryTopic(runHex)));
+  const entry = shown.get(runHex) ?? { holders: 0, steps: false };
+  entry.holders++;
+  entry.steps ||= options.steps;
+  shown.set(runHex, entry);
+  enqueueLoad(() => detail.load(options.steps));
+  return () => {
+    releases.forEach((release) => release());
+    entry.holders--;
+    if (entry.holders === 0) shown.delete(runHex);
+    trimDetails(new Set(shown.keys()));
+  };
+}
+
+// A fleet page shows many runs at once; their histories are asked for a few at a time, because the
+// browser has six connections to a host and the stream holds one.
+const kParallelLoads = 3;
+const waiting: (() => Promise<void>)[] = [];
+let loading = 0;
+
+function enqueueLoad(load: () => Promise<void>): void {
+  waiting.push(load);
+  pump();
+}
+
+function pump(): void {
+  while (loading < kParallelLoads) {
+    const next = waiting.shift();
+    if (next === undefined) return;
+    loading++;
+    void next().finally(() => {
+      loading--;
+      pump();
+    });
+  }
+}
+
+function reloadShown(): void {
+  for (const [hex, { steps }] of shown) enqueueLoad(() => runDetail(hex).load(steps));
+}
+
+function onMessage(message: HubMessage): void {
+  switch (message.type) {
+    case "status":
+      linkStatus.value = message.status;
+      break;
+    case "data": {
+      const records = applyEvents(message.events);
+      applyRemoved(message.removed);
+      applyRecords(records, message.telemetry, message.dropped);
+      for (const { what } of records) {
+        if (what.case === "warning") notices.warn(what.value);
+      }
+      break;
+    }
+    case "ready":
+      fleetKnown.value = true;
+      break;
+    case "reconnected":
+      reloadShown();
+      break;
+    case "new-store":
+      forgetDetails();
+      reloadShown();
+      break;
+  }
+}

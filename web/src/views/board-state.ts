@@ -1,0 +1,49 @@
+import { computed } from "@preact/signals";
+import { toHex } from "../api/bytes";
+import { BoardStatus, type Board, type Run } from "../api/types";
+import { serverNowMs } from "../store/clock";
+import { runs } from "../store/fleet";
+import { clock, duration } from "../store/format";
+import { linkLive } from "../store/link";
+import { usToMs } from "../store/numbers";
+import { boardLook, type Look } from "./words";
+
+/// How a board is, as far as it is known now: without a live connection a state is only what it was.
+export function boardState(board: Board): { look: Look; age: string } {
+  const look = boardLook(board.status);
+  const now = serverNowMs.value;
+  const seen = usToMs(board.lastSeenTimeUs);
+  const silent = seen > 0 ? duration(now - seen) : "";
+  if (!linkLive.value) {
+    return {
+      look: { word: `was ${look.word}`, tone: "quiet", shape: "dashed" },
+      age: silent === "" ? "" : `seen ${silent} ago`,
+    };
+  }
+  if (board.status === BoardStatus.OFFLINE || board.status === BoardStatus.UNSPECIFIED) {
+    return { look, age: seen > 0 ? `since ${clock(seen, now)}, ${silent}` : "never seen" };
+  }
+  if (board.status === BoardStatus.SUSPECT) return { look, age: `silent ${silent}` };
+  const since = usToMs(board.onlineSinceTimeUs);
+  return { look, age: since > 0 ? `for ${duration(now - since)}` : "" };
+}
+
+/// Newest run of every board, by uid.
+export const newestRunOfBoard = computed(() => {
+  const newest = new Map<string, Run>();
+  for (const run of runs.all()) {
+    if (run.spec === undefined) continue;
+    const uid = toHex(run.spec.boardUid);
+    const known = newest.get(uid);
+    if (known === undefined || toHex(known.id) < toHex(run.id)) newest.set(uid, run);
+  }
+  return newest;
+});
+
+/// The run a board has in hand, else its newest.
+export function runOfBoard(board: Board): Run | undefined {
+  const active = board.runId.length > 0 ? runs.get(toHex(board.runId)).value : undefined;
+  return active ?? newestRunOfBoard.value.get(toHex(board.uid));
+}
+
+export const runLabel = (run: Run): string => run.spec?.name || toHex(run.id).slice(0, 13);

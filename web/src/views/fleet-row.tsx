@@ -1,0 +1,123 @@
+import { toHex } from "../api/bytes";
+import type { Board, LinkStats, Run } from "../api/types";
+import { boards, datasetName, modelName } from "../store/fleet";
+import { count, kNone, microseconds } from "../store/format";
+import { boardState, runLabel, runOfBoard } from "./board-state";
+import { BeforeAfter } from "./parts/bits";
+import { AccuracySpark, liveRunLook, ReplayBadge, RunProgress, useRunDetail } from "./parts/run-bits";
+import { StateMark } from "./parts/state-mark";
+import { href } from "./router";
+import { isActive } from "./words";
+
+export function BoardRow({ uidHex }: { uidHex: string }) {
+  const board = boards.get(uidHex).value;
+  if (board === undefined) return null;
+  const run = runOfBoard(board);
+  const { look, age } = boardState(board);
+  return (
+    <tr class={`board-row tone-row-${look.tone}`}>
+      <td class="cell-status">
+        <StateMark look={look} age={age} />
+      </td>
+      <th scope="row" class="cell-board">
+        <a href={href("board", uidHex)}>{board.name || uidHex.slice(-8)}</a>
+        <span class="sub">{board.place || `…${uidHex.slice(-8)}`}</span>
+      </th>
+      <td class="cell-core" data-label="Core">
+        {board.core || kNone}
+        <span class="sub">{board.boardType}</span>
+      </td>
+      <td class="cell-fw" data-label="Firmware">
+        {board.fwVersion || kNone}
+        <span class="sub">rules {board.rulesVersion}</span>
+      </td>
+      <td class="cell-model" data-label="Model">
+        {modelName(board.modelHash) || kNone}
+      </td>
+      {run === undefined ? <NoRun /> : <RunCells key={toHex(run.id)} run={run} board={board} />}
+      <td class="cell-link" data-label="Link">
+        <LinkCell link={board.link} />
+      </td>
+      <td class="cell-labels" data-label="Labels">
+        {Object.entries(board.labels).map(([k, v]) => (
+          <a
+            key={k}
+            class="label"
+            href={href("fleet", "", new URLSearchParams({ q: `${k}=${v}` }))}
+            title="Show boards with this label"
+          >
+            {k}={v}
+          </a>
+        ))}
+      </td>
+    </tr>
+  );
+}
+
+function NoRun() {
+  return (
+    <>
+      <td class="cell-run" data-label="Run">
+        <span class="quiet">no run yet</span>
+      </td>
+      <td class="cell-accuracy" data-label="Accuracy">
+        <span class="quiet">{kNone}</span>
+      </td>
+      <td class="cell-spark" />
+    </>
+  );
+}
+
+function RunCells({ run, board }: { run: Run; board: Board }) {
+  const active = isActive(run.state);
+  const detail = useRunDetail(toHex(run.id), false, active);
+  const name = board.name || toHex(board.uid).slice(-8);
+  const measured = run.after !== undefined && run.after.total > 0;
+  const test = measured || (!active && run.before !== undefined);
+  return (
+    <>
+      <td class="cell-run" data-label="Run">
+        <span class="run-line">
+          <StateMark look={liveRunLook(run)} />
+          <a href={href("run", toHex(run.id))}>{run.spec ? datasetName(run.spec.datasetId) : runLabel(run)}</a>
+        </span>
+        {active ? (
+          <RunProgress run={run} detail={detail} />
+        ) : (
+          <span class="sub">
+            {run.reason?.code ? run.reason.text || run.reason.code : runLabel(run)}
+          </span>
+        )}
+      </td>
+      <td class="cell-accuracy" data-label="Accuracy">
+        {test ? (
+          <BeforeAfter before={run.before} after={run.after} />
+        ) : (
+          <BeforeAfter
+            before={run.heldoutStart}
+            after={run.heldoutBest}
+          />
+        )}
+        <span class="sub">
+          {test ? "test split" : "held-out, best so far"} <ReplayBadge run={run} />
+        </span>
+      </td>
+      <td class="cell-spark">
+        <AccuracySpark detail={detail} name={name} />
+      </td>
+    </>
+  );
+}
+
+function LinkCell({ link }: { link: LinkStats | undefined }) {
+  if (link === undefined) return <span class="quiet">{kNone}</span>;
+  const faults = link.crcErrors + link.retries;
+  return (
+    <>
+      {microseconds(link.rttUs)}
+      <span class={faults > 0n ? "sub tone-warn" : "sub"}>
+        {faults > 0n ? `${count(link.crcErrors)} CRC, ${count(link.retries)} resent` : "no faults"}
+      </span>
+    </>
+  );
+}

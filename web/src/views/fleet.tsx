@@ -1,0 +1,205 @@
+import { useComputed } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { toHex } from "../api/bytes";
+import { BoardStatus, type Board } from "../api/types";
+import { boards, modelName, runs } from "../store/fleet";
+import { count } from "../store/format";
+import { fleetKnown } from "../store/link";
+import { runOfBoard } from "./board-state";
+import { boardFields, parseFilter } from "./filter";
+import { BoardRow } from "./fleet-row";
+import { PortsPanel } from "./ports";
+import { Empty } from "./parts/bits";
+import { StateMark } from "./parts/state-mark";
+import { useRowWindow } from "./parts/window";
+import { href, route, setQuery } from "./router";
+import { boardLook, isActive, runLook } from "./words";
+
+const kRowHeight = 53;
+
+const kChips: [string, BoardStatus[]][] = [
+  ["online", [BoardStatus.ONLINE]],
+  ["busy", [BoardStatus.BUSY]],
+  ["suspect", [BoardStatus.SUSPECT]],
+  ["offline", [BoardStatus.OFFLINE, BoardStatus.UNSPECIFIED]],
+  ["quarantined", [BoardStatus.QUARANTINED]],
+];
+
+type SortKey = "board" | "status" | "core" | "run" | "accuracy";
+const kSorts: Record<SortKey, (b: Board) => string | number> = {
+  board: (b) => b.name.toLowerCase(),
+  status: (b) => b.status,
+  core: (b) => b.core,
+  run: (b) => -(runOfBoard(b)?.state ?? 0),
+  accuracy: (b) => {
+    const after = runOfBoard(b)?.after ?? runOfBoard(b)?.heldoutBest;
+    return after === undefined || after.total === 0 ? 2 : -after.correct / after.total;
+  },
+};
+
+function sorted(list: Board[], key: SortKey): Board[] {
+  const by = kSorts[key];
+  const keyed = list.map((b) => ({ b, k: by(b), name: b.name }));
+  const compare = new Intl.Collator(undefined, { numeric: true }).compare;
+  keyed.sort((x, y) =>
+    x.k === y.k ? compare(x.name, y.name) : typeof x.k === "number" && typeof y.k === "number" ? x.k - y.k : compare(String(x.k), String(y.k)),
+  );
+  return keyed.map((k) => k.b);
+}
+
+/// The boards that the address asks for, in its order.
+function useShownBoards() {
+  return useComputed(() => {
+    const query = route.value.query;
+    const test = parseFilter(query.get("q") ?? "");
+    const wanted = kChips.find(([word]) => word === query.get("status"))?.[1];
+    const list = boards.all().filter((b) => {
+      if (wanted !== undefined && !wanted.includes(b.status)) return false;
+      const run = runOfBoard(b);
+      const word = boardLook(b.status).word;
+      return test(boardFields(b, word, modelName(b.modelHash), run ? runLook(run.state).word : ""));
+    });
+    const sort = query.get("sort") ?? "board";
+    return sorted(list, sort in kSorts ? (sort as SortKey) : "board").map((b) => toHex(b.uid));
+  });
+}
+
+export function FleetView() {
+  const shown = useShownBoards().value;
+  const total = boards.keys.value.length;
+  const body = useRef<HTMLTableSectionElement>(null);
+  const { first, last } = useRowWindow(body, shown.length, kRowHeight);
+  if (total === 0) return <NoBoards />;
+  return (
+    <>
+      <h1 class="sr-only">Fleet</h1>
+      <FleetBar shown={shown.length} total={total} />
+      {shown.length === 0 ? (
+        <Empty title="No board matches">
+          <p>
+            <a href={href("fleet")}>Clear the filters</a> to see all {total}.
+          </p>
+        </Empty>
+      ) : (
+        <div class="table-frame">
+          <table class="fleet">
+            <thead>
+              <tr>
+                <SortHead name="status" label="Status" />
+                <SortHead name="board" label="Board" />
+                <SortHead name="core" label="Core" />
+                <th scope="col">Firmware</th>
+                <th scope="col">Model</th>
+                <SortHead name="run" label="Run" />
+                <SortHead name="accuracy" label="Accuracy" />
+                <th scope="col">Epochs</th>
+                <th scope="col">Link</th>
+                <th scope="col">Labels</th>
+              </tr>
+            </thead>
+            <tbody ref={body}>
+              {first > 0 && <Spacer rows={first} />}
+              {shown.slice(first, last).map((uid) => (
+                <BoardRow key={uid} uidHex={uid} />
+              ))}
+              {last < shown.length && <Spacer rows={shown.length - last} />}
+            </tbody>
+          </table>
+        </div>
+      )}
+      <PortsPanel />
+    </>
+  );
+}
+
+function Spacer({ rows }: { rows: number }) {
+  return (
+    <tr aria-hidden="true" class="spacer">
+      <td colSpan={10} style={{ height: `${rows * kRowHeight}px` }} />
+    </tr>
+  );
+}
+
+function SortHead({ name, label }: { name: SortKey; label: string }) {
+  const active = (route.value.query.get("sort") ?? "board") === name;
+  return (
+    <th scope="col" aria-sort={active ? "ascending" : "none"}>
+      <button type="button" class="sort" onClick={() => setQuery("sort", name === "board" ? "" : name)}>
+        {label}
+        <span aria-hidden="true" class="sort-mark">
+          {active ? "▾" : ""}
+        </span>
+      </button>
+    </th>
+  );
+}
+
+function FleetBar({ shown, total }: { shown: number; total: number }) {
+  const query = route.value.query;
+  const status = query.get("status") ?? "";
+  const all = boards.all();
+  const active = runs.all().filter((r) => isActive(r.state)).length;
+  return (
+    <div class="bar">
+      <input
+        type="search"
+        id="search"
+        class="search"
+        aria-label="Search boards"
+        placeholder="Search, core=cortex-m33, site=lab, -offline"
+        title="Words, key=value for fields and labels, -word or key!=value to leave out"
+        value={query.get("q") ?? ""}
+        onInput={(e) => setQuery("q", e.currentTarget.value)}
+      />
+      <div class="chips" role="group" aria-label="Filter by status">
+        {kChips.map(([word, states]) => {
+          const n = all.filter((b) => states.includes(b.status)).length;
+          if (n === 0 && status !== word) return null;
+          return (
+            <button
+              type="button"
+              key={word}
+              class="chip"
+              aria-pressed={status === word}
+              onClick={() => setQuery("status", status === word ? "" : word)}
+            >
+              <StateMark look={boardLook(states[0] ?? BoardStatus.UNSPECIFIED)} />
+              <span class="chip-count">{n}</span>
+            </button>
+          );
+        })}
+      </div>
+      <p class="bar-note">
+        {shown === total ? `${count(total)} boards` : `${count(shown)} of ${count(total)} boards`}
+        {" · "}
+        <a href={href("runs", "", new URLSearchParams({ state: "active" }))}>
+          {active === 1 ? "1 run active" : `${count(active)} runs active`}
+        </a>
+      </p>
+    </div>
+  );
+}
+
+function NoBoards() {
+  if (!fleetKnown.value) {
+    return (
+      <div class="loading" aria-busy="true">
+        <h1 class="sr-only">Fleet</h1>
+        <p>Waiting for the daemon’s first snapshot …</p>
+      </div>
+    );
+  }
+  return (
+    <>
+      <h1 class="sr-only">Fleet</h1>
+      <Empty title="No boards yet" command="odt-sim-board --connect 127.0.0.1:7433">
+        <p>
+          Plug a board in: a known USB id is opened at once, any other port appears below to be adopted.
+          Without hardware, start a simulated one:
+        </p>
+      </Empty>
+      <PortsPanel />
+    </>
+  );
+}
+

@@ -1,0 +1,159 @@
+import { toHex } from "../api/bytes";
+import { Policy, type HyperParams, type Run } from "../api/types";
+import { serverNowMs } from "../store/clock";
+import { clock, count, decimal, kNone, percent, uuid } from "../store/format";
+import { fraction, lossPerSample, usToMs } from "../store/numbers";
+import type { RunDetail } from "../store/run-detail";
+import { Facts, Hash, Panel } from "./parts/bits";
+import { ReplayBadge } from "./parts/run-bits";
+import { StateMark } from "./parts/state-mark";
+import {
+  alarmWords,
+  lossName,
+  policyName,
+  roundingName,
+  ruleSetName,
+  runLook,
+  shiftSourceName,
+} from "./words";
+
+export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
+  const epochs = detail.epochs.value;
+  return (
+    <Panel title="Epochs" aside={epochs.length > 0 ? `${epochs.length} done` : undefined}>
+      {epochs.length === 0 ? (
+        <p class="quiet pad">
+          {detail.loaded.value ? "No epoch is complete yet." : "Loading …"}
+        </p>
+      ) : (
+        <div class="table-frame scroll" tabIndex={0} role="region" aria-label="Epochs">
+          <table class="numbers">
+            <thead>
+              <tr>
+                <th scope="col">Epoch</th>
+                <th scope="col">Step</th>
+                <th scope="col">Loss</th>
+                <th scope="col">Train</th>
+                <th scope="col">Held-out</th>
+                <th scope="col">Zero updates</th>
+                <th scope="col">Saturated</th>
+                <th scope="col">Dead units</th>
+                <th scope="col">Alarms</th>
+              </tr>
+            </thead>
+            <tbody>
+              {[...epochs].reverse().map((e) => (
+                <tr key={e.epoch}>
+                  <th scope="row">
+                    {e.epoch}
+                    {e.bestStep === e.step && e.step === run.bestStep && (
+                      <span class="badge tone-ok">best</span>
+                    )}
+                  </th>
+                  <td>{count(e.step)}</td>
+                  <td>{decimal(lossPerSample(e.loss))}</td>
+                  <td>{percent(fraction(e.train))}</td>
+                  <td class="strong">{percent(fraction(e.heldout))}</td>
+                  <td>{e.layers.map((l) => percent(1 - l.nonzeroDeltasPpm / 1e6, 0)).join(" · ")}</td>
+                  <td>{e.layers.map((l) => count(l.saturated)).join(" · ")}</td>
+                  <td>{e.layers.map((l) => count(l.deadUnits)).join(" · ")}</td>
+                  <td class={e.alarms === 0 ? "quiet" : "tone-warn"}>{alarmWords(e.alarms) || "none"}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+export function EventsPanel({ detail }: { detail: RunDetail }) {
+  const events = detail.events.value;
+  if (events.length === 0) return null;
+  return (
+    <Panel title="What happened">
+      <ol class="events" reversed>
+        {[...events].reverse().map((e) => (
+          <li key={e.seq}>
+            <time class="quiet">{clock(usToMs(e.timeUs), serverNowMs.value)}</time>
+            <StateMark look={runLook(e.to)} />
+            <span>
+              {e.cause}
+              {e.actor !== "" && <span class="quiet"> · {e.actor}</span>}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </Panel>
+  );
+}
+
+type Setting = [string, (h: HyperParams) => string];
+const optional = (v: number | boolean | undefined): string =>
+  v === undefined ? "" : typeof v === "boolean" ? (v ? "on" : "off") : String(v);
+const kSettings: Setting[] = [
+  ["Policy", (h) => (h.policy === Policy.UNSPECIFIED ? "" : policyName(h.policy))],
+  ["mu weight", (h) => h.muWeight.join(" → ")],
+  ["mu offset", (h) => optional(h.muOffset)],
+  ["k", (h) => optional(h.k)],
+  ["Batch", (h) => optional(h.batch)],
+  ["Epochs", (h) => optional(h.epochs)],
+  ["Loss", (h) => (h.loss === 0 ? "" : lossName(h.loss))],
+  ["Rounding", (h) => (h.rounding === 0 ? "" : roundingName(h.rounding))],
+  ["Rule set", (h) => (h.ruleSet === 0 ? "" : ruleSetName(h.ruleSet))],
+  ["Shift source", (h) => (h.shiftSource === 0 ? "" : shiftSourceName(h.shiftSource))],
+  ["Dead zone", (h) => optional(h.deadZone)],
+  ["Guard", (h) => optional(h.guard)],
+  ["Order seed", (h) => optional(h.orderSeed)],
+  ["SR seed", (h) => optional(h.srSeed)],
+  ["Samples", (h) => (h.streamed === undefined ? "" : h.streamed ? "streamed" : "resident")],
+  ["Telemetry every", (h) => optional(h.telemetryEvery)],
+  ["State to host every", (h) => (h.checkpointEpochs === undefined ? "" : `${h.checkpointEpochs} epochs`)],
+];
+
+/// What the board was told, and beside it what was asked for where that differs.
+export function HyperPanel({ run }: { run: Run }) {
+  const told = run.effective;
+  const asked = run.spec?.hyper;
+  return (
+    <Panel title="Hyperparameters">
+      {told === undefined && <p class="quiet pad">As asked; settled when the run starts.</p>}
+      <Facts
+        rows={kSettings.map(([label, read]) => {
+          const a = asked === undefined ? "" : read(asked);
+          const t = told === undefined ? a : read(told);
+          const note = told !== undefined && a !== "" && a !== t ? `asked: ${a}` : "";
+          return [
+            label,
+            <>
+              {t || kNone} {note !== "" && <span class="sub">{note}</span>}
+            </>,
+          ];
+        })}
+      />
+    </Panel>
+  );
+}
+
+export function HashesPanel({ run }: { run: Run }) {
+  return (
+    <Panel title="Identity">
+      <Facts
+        rows={[
+          ["Run", <Hash value={uuid(toHex(run.id))} label="run id" />],
+          ["Model", <Hash value={run.spec?.modelHash ?? ""} label="model hash" />],
+          ["Dataset", <Hash value={run.spec?.datasetId ?? ""} label="dataset id" />],
+          ["Start weights", <Hash value={run.spec?.startSnapshot ?? ""} label="start snapshot" />],
+          ["Final state", <Hash value={run.finalStateHash} label="final state hash" />],
+          ["Final weights", <Hash value={run.finalWeightsHash} label="final weights hash" />],
+          ["Rules version", run.rulesVersion],
+          ["Replay", run.replay === 0 ? "not replayed" : <ReplayBadge run={run} />],
+          ["Created by", run.meta?.createdBy || kNone],
+          ["Started", clock(usToMs(run.startTimeUs), serverNowMs.value)],
+          ["Ended", clock(usToMs(run.endTimeUs), serverNowMs.value)],
+        ]}
+      />
+    </Panel>
+  );
+}

@@ -1,0 +1,227 @@
+import { toHex } from "../api/bytes";
+import { DesiredState, Run_ReplayVerdict, RunState, type Run } from "../api/types";
+import { changeRun, pending, replay } from "../store/actions";
+import { serverNowMs } from "../store/clock";
+import { boardName, datasetName, modelName, runs } from "../store/fleet";
+import { count, duration, kNone, percent, points, uuid } from "../store/format";
+import { fleetKnown, linkLive } from "../store/link";
+import { fraction, usToMs } from "../store/numbers";
+import type { RunDetail } from "../store/run-detail";
+import { runLabel } from "./board-state";
+import { Empty, Panel, ProblemBox, Progress, Tile } from "./parts/bits";
+import { liveRunLook, ReplayBadge, stepsDone, useRunDetail } from "./parts/run-bits";
+import { StateMark } from "./parts/state-mark";
+import { href } from "./router";
+import { RunCharts } from "./run-charts";
+import { EpochsPanel, EventsPanel, HashesPanel, HyperPanel } from "./run-panels";
+import { isActive, isOver } from "./words";
+
+export function RunView({ runHex }: { runHex: string }) {
+  const run = runs.get(runHex).value;
+  if (run !== undefined) return <RunPage key={runHex} run={run} />;
+  if (!fleetKnown.value) {
+    return (
+      <p class="loading" aria-busy="true">
+        Waiting for the daemon’s first snapshot …
+      </p>
+    );
+  }
+  return (
+    <Empty title={`No run ${uuid(runHex)}`} command="odtctl run list">
+      <p>
+        It may have been deleted. <a href={href("runs")}>All runs</a>
+      </p>
+    </Empty>
+  );
+}
+
+function RunPage({ run }: { run: Run }) {
+  const hex = toHex(run.id);
+  const detail = useRunDetail(hex, true, isActive(run.state));
+  return (
+    <>
+      <RunHead run={run} />
+      <ReasonBox run={run} />
+      <Summary run={run} detail={detail} />
+      {detail.problem.value !== null && (
+        <ProblemBox problem={detail.problem.value} retry={() => void detail.load(true)} />
+      )}
+      <Panel title="Curves" class="curves">
+        <RunCharts run={run} detail={detail} />
+      </Panel>
+      <div class="two-columns">
+        <div>
+          <EpochsPanel run={run} detail={detail} />
+          <EventsPanel detail={detail} />
+        </div>
+        <aside>
+          <HyperPanel run={run} />
+          <HashesPanel run={run} />
+        </aside>
+      </div>
+    </>
+  );
+}
+
+function RunHead({ run }: { run: Run }) {
+  const name = runLabel(run);
+  const board = run.spec === undefined ? "" : boardName(run.spec.boardUid);
+  return (
+    <header class="page-head">
+      <nav aria-label="Where this is" class="crumbs">
+        <a href={href("runs")}>Runs</a> <span aria-hidden="true">/</span>
+      </nav>
+      <h1>{name}</h1>
+      <StateMark look={liveRunLook(run)} age={runAge(run)} />
+      <ReplayBadge run={run} />
+      {run.spec !== undefined && (
+        <span class="quiet head-note">
+          {modelName(run.spec.modelHash)} on {datasetName(run.spec.datasetId)}, board{" "}
+          <a href={href("board", toHex(run.spec.boardUid))}>{board}</a>
+        </span>
+      )}
+      <Controls run={run} name={name} />
+    </header>
+  );
+}
+
+function runAge(run: Run): string {
+  const start = usToMs(run.startTimeUs);
+  const end = usToMs(run.endTimeUs);
+  if (start === 0) return "";
+  return end > 0 ? `in ${duration(end - start)}` : `for ${duration(serverNowMs.value - start)}`;
+}
+
+function Controls({ run, name }: { run: Run; name: string }) {
+  const hex = toHex(run.id);
+  const wait = (verb: string): boolean => pending.value.has(`${verb}/${hex}`) || !linkLive.value;
+  const pausing = run.desired === DesiredState.PAUSE;
+  const cancelling = run.desired === DesiredState.CANCEL;
+  const canReplay = run.state === RunState.SUCCEEDED && run.replay !== Run_ReplayVerdict.EQUAL;
+  if (isOver(run.state)) {
+    if (!canReplay) return null;
+    return (
+      <div class="page-actions">
+        <button type="button" disabled={wait("replay")} onClick={() => void replay(run, name)}>
+          Replay on the host
+        </button>
+      </div>
+    );
+  }
+  return (
+    <div class="page-actions">
+      {run.state === RunState.PAUSED || pausing ? (
+        <button
+          type="button"
+          class="primary"
+          disabled={wait("resume") || cancelling}
+          onClick={() => void changeRun(run, "resume", name)}
+        >
+          Resume
+        </button>
+      ) : (
+        <button
+          type="button"
+          disabled={wait("pause") || cancelling}
+          onClick={() => void changeRun(run, "pause", name)}
+        >
+          Pause
+        </button>
+      )}
+      <button
+        type="button"
+        class="danger"
+        disabled={wait("cancel") || cancelling}
+        onClick={() => void changeRun(run, "cancel", name)}
+      >
+        {cancelling ? "Cancelling …" : "Cancel run"}
+      </button>
+    </div>
+  );
+}
+
+/// Why the run is as it is, where that needs saying, and what to do.
+function ReasonBox({ run }: { run: Run }) {
+  const { code = "", text = "", remedy = "" } = run.reason ?? {};
+  if (code === "" && text === "") return null;
+  const bad = run.state === RunState.FAILED;
+  return (
+    <div class={bad ? "problem" : "problem mild"} role={bad ? "alert" : "note"}>
+      <p class="problem-title">{text || code}</p>
+      {remedy !== "" && <p class="problem-remedy">{remedy}</p>}
+    </div>
+  );
+}
+
+function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
+  const done = Math.min(stepsDone(run, detail), run.stepsTotal || Infinity);
+  const epochs = run.effective?.epochs ?? run.spec?.hyper?.epochs;
+  const [before, after] = [fraction(run.before), fraction(run.after)];
+  const [start, best] = [fraction(run.heldoutStart), fraction(run.heldoutBest)];
+  const stepUs = detail.epochs.value.at(-1)?.stepUs ?? 0;
+  const left = isActive(run.state) && stepUs > 0 ? ((run.stepsTotal - done) * stepUs) / 1000 : 0;
+  return (
+    <div class="tiles run-tiles">
+      <Tile
+        label="Progress"
+        value={
+          <>
+            {count(done)}
+            <span class="quiet"> / {count(run.stepsTotal)} steps</span>
+          </>
+        }
+        note={
+          <>
+            <Progress done={done} total={run.stepsTotal} label="Steps done" />
+            {epochs !== undefined && `epoch ${run.epochsDone} of ${epochs}`}
+            {left > 0 && ` · about ${duration(left)} left`}
+            {run.attempt > 1 && ` · attempt ${run.attempt}`}
+          </>
+        }
+      />
+      <Tile
+        label="Test accuracy before"
+        value={percent(before)}
+        note={outOf(run.before?.correct, run.before?.total)}
+      />
+      <Tile
+        label="Test accuracy after"
+        value={
+          <>
+            {percent(after)}{" "}
+            {Number.isFinite(after - before) && (
+              <span class={after < before ? "delta tone-bad" : "delta tone-ok"}>
+                {points(before, after)}
+              </span>
+            )}
+          </>
+        }
+        note={
+          run.after?.total
+            ? outOf(run.after.correct, run.after.total)
+            : isActive(run.state)
+              ? "measured at the end"
+              : kNone
+        }
+      />
+      <Tile
+        label="Held-out, start → best"
+        value={
+          <>
+            <span class="quiet">{percent(start)} →</span> {percent(best)}
+          </>
+        }
+        note={run.bestStep > 0 ? `best at step ${count(run.bestStep)}` : "best is the start"}
+      />
+      <Tile
+        label="Training samples"
+        value={count(run.trainSamples)}
+        note={stepUs > 0 ? `${(stepUs / 1000).toFixed(1)} ms a step` : kNone}
+      />
+    </div>
+  );
+}
+
+const outOf = (correct = 0, total = 0): string =>
+  total === 0 ? "not measured" : `${count(correct)} of ${count(total)}`;
+

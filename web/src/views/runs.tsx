@@ -1,0 +1,209 @@
+import { useComputed } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import { toHex } from "../api/bytes";
+import { RunState, type Run } from "../api/types";
+import { serverNowMs } from "../store/clock";
+import { boardName, datasetName, modelName, newestFirst, runs } from "../store/fleet";
+import { clock, count, duration } from "../store/format";
+import { fleetKnown } from "../store/link";
+import { usToMs } from "../store/numbers";
+import { runLabel } from "./board-state";
+import { parseFilter } from "./filter";
+import { BeforeAfter, Empty } from "./parts/bits";
+import { liveRunLook, ReplayBadge, RunProgress, useRunDetail } from "./parts/run-bits";
+import { StateMark } from "./parts/state-mark";
+import { useRowWindow } from "./parts/window";
+import { href, route, setQuery } from "./router";
+import { isActive, runLook } from "./words";
+
+const kRowHeight = 45;
+
+const kChips: [string, (s: RunState) => boolean][] = [
+  ["active", isActive],
+  ["queued", (s) => s === RunState.QUEUED],
+  ["succeeded", (s) => s === RunState.SUCCEEDED],
+  ["failed", (s) => s === RunState.FAILED],
+  ["cancelled", (s) => s === RunState.CANCELLED],
+];
+
+function fieldsOf(run: Run): Map<string, string> {
+  const { spec } = run;
+  const pairs: [string, string][] = [
+    ["name", spec?.name ?? ""],
+    ["id", toHex(run.id)],
+    ["state", runLook(run.state).word],
+    ["board", spec ? boardName(spec.boardUid) : ""],
+    ["uid", spec ? toHex(spec.boardUid) : ""],
+    ["model", spec ? modelName(spec.modelHash) : ""],
+    ["dataset", spec ? datasetName(spec.datasetId) : ""],
+    ["reason", run.reason?.code ?? ""],
+  ];
+  return new Map(pairs.map(([k, v]) => [k, v.toLowerCase()]));
+}
+
+export function RunsView() {
+  const shown = useComputed(() => {
+    const { query } = route.value;
+    const test = parseFilter(query.get("q") ?? "");
+    const state = kChips.find(([word]) => word === query.get("state"))?.[1];
+    return newestFirst(
+      runs.all().filter((r) => (state === undefined || state(r.state)) && test(fieldsOf(r))),
+    ).map((r) => toHex(r.id));
+  }).value;
+  const body = useRef<HTMLTableSectionElement>(null);
+  const { first, last } = useRowWindow(body, shown.length, kRowHeight);
+  const total = runs.keys.value.length;
+  if (total === 0) {
+    return (
+      <>
+        <h1 class="sr-only">Runs</h1>
+        {fleetKnown.value ? (
+          <Empty
+            title="No runs yet"
+            command="odtctl train --board BOARD --model MODEL --data DATASET --epochs 5"
+          >
+            <p>A run trains one model on one board with one dataset. Names are in Fleet and Library.</p>
+          </Empty>
+        ) : (
+          <p class="loading" aria-busy="true">
+            Waiting for the daemon’s first snapshot …
+          </p>
+        )}
+      </>
+    );
+  }
+  return (
+    <>
+      <h1 class="sr-only">Runs</h1>
+      <RunsBar shown={shown.length} total={total} />
+      {shown.length === 0 ? (
+        <Empty title="No run matches">
+          <p>
+            <a href={href("runs")}>Clear the filters</a> to see all {count(total)}.
+          </p>
+        </Empty>
+      ) : (
+        <div class="table-frame">
+          <table class="runs">
+            <thead>
+              <tr>
+                <th scope="col">State</th>
+                <th scope="col">Run</th>
+                <th scope="col">Board</th>
+                <th scope="col">Model</th>
+                <th scope="col">Dataset</th>
+                <th scope="col">Progress</th>
+                <th scope="col">Test accuracy</th>
+                <th scope="col">Replay</th>
+                <th scope="col">Started</th>
+              </tr>
+            </thead>
+            <tbody ref={body}>
+              {first > 0 && <Spacer rows={first} />}
+              {shown.slice(first, last).map((hex) => (
+                <RunRow key={hex} runHex={hex} />
+              ))}
+              {last < shown.length && <Spacer rows={shown.length - last} />}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Spacer({ rows }: { rows: number }) {
+  return (
+    <tr aria-hidden="true" class="spacer">
+      <td colSpan={9} style={{ height: `${rows * kRowHeight}px` }} />
+    </tr>
+  );
+}
+
+function RunsBar({ shown, total }: { shown: number; total: number }) {
+  const { query } = route.value;
+  const state = query.get("state") ?? "";
+  const all = runs.all();
+  return (
+    <div class="bar">
+      <input
+        type="search"
+        id="search"
+        class="search"
+        aria-label="Search runs"
+        placeholder="Search, board=m33-1, dataset=…, -cancelled"
+        value={query.get("q") ?? ""}
+        onInput={(e) => setQuery("q", e.currentTarget.value)}
+      />
+      <div class="chips" role="group" aria-label="Filter by state">
+        {kChips.map(([word, test]) => {
+          const n = all.filter((r) => test(r.state)).length;
+          if (n === 0 && state !== word) return null;
+          return (
+            <button
+              type="button"
+              key={word}
+              class="chip"
+              aria-pressed={state === word}
+              onClick={() => setQuery("state", state === word ? "" : word)}
+            >
+              {word}
+              <span class="chip-count">{count(n)}</span>
+            </button>
+          );
+        })}
+      </div>
+      <p class="bar-note">
+        {shown === total ? `${count(total)} runs` : `${count(shown)} of ${count(total)} runs`}
+      </p>
+    </div>
+  );
+}
+
+function RunRow({ runHex }: { runHex: string }) {
+  const run = runs.get(runHex).value;
+  if (run === undefined) return null;
+  const { spec } = run;
+  const start = usToMs(run.startTimeUs);
+  const end = usToMs(run.endTimeUs);
+  return (
+    <tr>
+      <td>
+        <StateMark look={liveRunLook(run)} />
+      </td>
+      <th scope="row">
+        <a href={href("run", runHex)}>{runLabel(run)}</a>
+      </th>
+      <td data-label="Board">
+        {spec && <a href={href("board", toHex(spec.boardUid))}>{boardName(spec.boardUid)}</a>}
+      </td>
+      <td data-label="Model">{spec && modelName(spec.modelHash)}</td>
+      <td data-label="Dataset">{spec && datasetName(spec.datasetId)}</td>
+      <td data-label="Progress">
+        {isActive(run.state) ? (
+          <LiveProgress run={run} />
+        ) : run.reason?.text ? (
+          <span class={run.state === RunState.FAILED ? "tone-bad" : "quiet"}>{run.reason.text}</span>
+        ) : (
+          <span class="quiet">
+            {count(run.stepsDone)} steps{end > 0 && start > 0 && `, ${duration(end - start)}`}
+          </span>
+        )}
+      </td>
+      <td data-label="Test">
+        <BeforeAfter before={run.before} after={run.after} />
+      </td>
+      <td data-label="Replay">
+        <ReplayBadge run={run} />
+      </td>
+      <td class="nowrap" data-label="Started">
+        {clock(start, serverNowMs.value)}
+      </td>
+    </tr>
+  );
+}
+
+function LiveProgress({ run }: { run: Run }) {
+  const detail = useRunDetail(toHex(run.id), false, true);
+  return <RunProgress run={run} detail={detail} />;
+}
