@@ -1,0 +1,120 @@
+#include "internal.h"
+
+typedef struct {
+  const char* name;
+  int64_t value, lo, hi;
+} range_t;
+
+static bool in_range(const range_t* r, odt_error_t* err) {
+  if (r->value >= r->lo && r->value <= r->hi) return true;
+  *err = (odt_error_t){.status = ODT_INVALID_ARGUMENT,
+                       .what = r->name,
+                       .got = (int32_t)(r->value > INT32_MAX ? INT32_MAX : r->value),
+                       .limit_lo = (int32_t)r->lo,
+                       .limit_hi = (int32_t)r->hi,
+                       .index = -1};
+  return false;
+}
+
+static bool class_weights(const odt_device_v1_RunSpec* w, const odt_model_t* m,
+                          odt_run_spec_t* spec, odt_error_t* err) {
+  memset(spec->class_weights, 64, sizeof spec->class_weights);
+  if (w->class_weights.size == 0) return true;
+  const range_t r = {"class_weights", w->class_weights.size, m->n_classes, m->n_classes};
+  if (!in_range(&r, err)) return false;
+  memcpy(spec->class_weights, w->class_weights.bytes, w->class_weights.size);
+  return true;
+}
+
+/* The ranges of the fields' types; odt_run_spec_check knows the rest. */
+bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_run_spec_t* spec,
+                    odt_error_t* err) {
+  const range_t ranges[] = {
+      {"rule_set", w->rule_set, 0, 255},
+      {"rounding", w->rounding, 0, 255},
+      {"loss", w->loss, 0, 255},
+      {"shift_source", w->shift_source, 0, 255},
+      {"mu_weight", w->mu_weight_0, -128, 127},
+      {"mu_weight", w->mu_weight_1, -128, 127},
+      {"mu_weight", w->mu_weight_2, -128, 127},
+      {"mu_offset", w->mu_offset, -128, 127},
+      {"dead_zone", w->dead_zone, 0, 255},
+      {"k", w->k, 0, 255},
+      {"batch", w->batch, 1, ODT_MAX_BATCH},
+      {"epochs", w->epochs, 1, 65535},
+  };
+  for (uint32_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+    if (!in_range(&ranges[i], err)) return false;
+  }
+  memset(spec, 0, sizeof *spec); /* padding too: specs are compared as bytes */
+  spec->rule_set = (uint8_t)w->rule_set;
+  spec->rounding = (uint8_t)w->rounding;
+  if (spec->rounding == ODT_ROUND_DEFAULT) {
+    spec->rounding = w->k > 8 ? ODT_ROUND_HALF_UP : ODT_ROUND_PSTO;
+  }
+  spec->loss = (uint8_t)w->loss;
+  spec->shift_source = (uint8_t)w->shift_source;
+  spec->mu_weight[0] = (int8_t)w->mu_weight_0;
+  spec->mu_weight[1] = (int8_t)w->mu_weight_1;
+  spec->mu_weight[2] = (int8_t)w->mu_weight_2;
+  spec->mu_offset = (int8_t)w->mu_offset;
+  spec->dead_zone = (uint8_t)w->dead_zone;
+  spec->k = (uint8_t)w->k;
+  spec->batch = (uint16_t)w->batch;
+  spec->epochs = (uint16_t)w->epochs;
+  spec->train_samples = w->train_samples;
+  spec->heldout_samples = w->heldout_samples;
+  spec->order_seed = w->order_seed;
+  spec->sr_seed = w->sr_seed;
+  spec->guard = w->guard;
+  memcpy(spec->sample_set_hash, w->sample_set_hash.bytes,
+         min_u32(w->sample_set_hash.size, sizeof spec->sample_set_hash));
+  return class_weights(w, m, spec, err);
+}
+
+void step_to_wire(const app_t* app, const odt_step_record_t* s, odt_device_v1_StepRecord* w) {
+  const uint32_t layers = app->model.n_layers;
+  w->step = s->step;
+  w->loss = s->loss;
+  w->correct = s->correct;
+  w->layers.size = (pb_size_t)(3u * layers);
+  for (uint32_t i = 0; i < layers; i++) {
+    w->layers.bytes[3 * i] = s->layers[i].bits;
+    w->layers.bytes[3 * i + 1] = (uint8_t)s->layers[i].shift;
+    w->layers.bytes[3 * i + 2] = s->layers[i].k;
+  }
+}
+
+void epoch_to_wire(const app_t* app, const app_epoch_t* kept, odt_device_v1_EpochRecord* w) {
+  const odt_epoch_record_t* e = &kept->record;
+  w->epoch = e->epoch;
+  w->step = e->step;
+  w->loss = e->loss;
+  w->correct = e->correct;
+  w->total = e->total;
+  w->heldout_correct = e->heldout_correct;
+  w->heldout_total = e->heldout_total;
+  w->best_step = e->best_step;
+  w->alarms = e->alarms;
+  w->state_hash.size = 32;
+  memcpy(w->state_hash.bytes, e->state_hash, 32);
+  w->step_us = kept->step_us;
+  w->start_correct = e->start_correct;
+  w->layers_count = (pb_size_t)app->model.n_layers;
+  for (uint32_t i = 0; i < app->model.n_layers; i++) {
+    const odt_layer_epoch_t* l = &e->layers[i];
+    w->layers[i] = (odt_device_v1_LayerEpoch){
+        .bits_min = l->bits_min,
+        .bits_mean_q8 = l->bits_mean_q8,
+        .bits_max = l->bits_max,
+        .shift = l->shift,
+        .nonzero_deltas_ppm = l->nonzero_deltas_ppm,
+        .mean_abs_delta_q8 = l->mean_abs_delta_q8,
+        .zero_propagated_ppm = l->zero_propagated_ppm,
+        .saturated = l->saturated,
+        .dead_units = l->dead_units,
+        .k = l->k,
+        .u_q8 = l->u_q8,
+    };
+  }
+}

@@ -1,0 +1,139 @@
+/* Between the sources of firmware/app. */
+#ifndef ODT_APP_INTERNAL_H
+#define ODT_APP_INTERNAL_H
+
+#include <string.h>
+
+#include "app/app.h"
+#include "odt/device/v1/device.pb.h"
+
+typedef odt_device_v1_Request request_t;
+typedef odt_device_v1_Response response_t;
+typedef odt_device_v1_StatusCode status_code_t;
+
+/* ---- text.c: one clear error ---- */
+typedef struct {
+  char* out;
+  uint32_t capacity; /* with the terminator */
+  uint32_t size;
+} text_t;
+void text_begin(text_t* t, char* out, uint32_t capacity);
+void text_str(text_t* t, const char* s);
+void text_i64(text_t* t, int64_t v);
+
+void refuse(response_t* r, status_code_t code, const char* text);
+/* "what: got against limit" */
+void refuse_limit(response_t* r, status_code_t code, const char* what, int64_t got,
+                  const char* against, int64_t limit);
+void refuse_odt(response_t* r, const odt_error_t* e);
+
+/* ---- clock ---- */
+static inline uint32_t app_now(app_t* app) { return app->hal.now_ms(app->hal.ctx); }
+static inline bool app_live(app_t* app) {
+  return app->link.session != 0 && app_now(app) - app->link.last_rx_ms < APP_LINK_DOWN_MS;
+}
+
+/* ---- link.c, session.c, tx.c ---- */
+bool link_receive(app_t* app);
+void link_send(app_t* app);
+void session_hello(app_t* app, const frame_t* f);
+void session_end(app_t* app);
+bool session_encode_ack(app_t* app, pb_ostream_t* out);
+
+/* ---- dispatch.c ---- */
+void dispatch_request(app_t* app, const frame_t* f);
+
+/* ---- arena.c ---- */
+uint32_t arena_free(const app_t* app); /* between regions and trainer */
+static inline uint8_t* region_data(app_t* app, app_region_id_t id) {
+  return app->config->arena + app->region[id].at;
+}
+/* Makes room for `bytes` in a region, its content undefined and invalid. Regions behind it move;
+ * a trainer that holds only the image's weights gives way. */
+bool arena_reserve(app_t* app, app_region_id_t id, uint32_t bytes, odt_error_t* err);
+/* Frees every region from `from` on, and the trainer. */
+void arena_drop(app_t* app, app_region_id_t from);
+bool arena_samples(app_t* app, app_region_id_t id, odt_samples_t* s);
+void arena_set_hash(const app_t* app, uint8_t hash[32]);
+
+/* ---- trainer.c ---- */
+bool trainer_make(app_t* app, const odt_run_spec_t* spec, bool resident, app_trainer_kind_t kind,
+                  odt_error_t* err);
+/* Keeps the weights that the trainer holds while laying it out anew for spec. */
+bool trainer_remake(app_t* app, const odt_run_spec_t* spec, bool resident, odt_error_t* err);
+/* A trainer over the image's weights where there is none. */
+bool trainer_ensure(app_t* app, odt_error_t* err);
+void trainer_drop(app_t* app);
+void trainer_default_spec(const app_t* app, uint8_t k, odt_run_spec_t* spec);
+bool trainer_has_state(const app_t* app);
+bool trainer_has_weights(const app_t* app);
+
+/* ---- xfer*.c ---- */
+void xfer_open(app_t* app, const request_t* q, response_t* r);
+void xfer_commit(app_t* app, const request_t* q, response_t* r);
+void xfer_abort(app_t* app, const request_t* q, response_t* r);
+void xfer_chunk(app_t* app, const frame_t* f);
+void xfer_window(app_t* app, const frame_t* f);
+void xfer_poll(app_t* app);
+bool xfer_freezes(const app_t* app); /* training must wait */
+bool xfer_out_due(const app_t* app);
+uint32_t xfer_encode_chunk(app_t* app, uint8_t* out);
+void xfer_in_abort(app_t* app);
+bool xfer_in_begin(app_t* app, const odt_device_v1_XferOpen* o, odt_error_t* err);
+void xfer_in_data(app_t* app, const uint8_t* data, uint32_t n);
+void xfer_in_end(app_t* app, odt_error_t* err);
+
+/* ---- events.c ---- */
+void events_push(app_t* app, const odt_device_v1_Event* e);
+void events_push_epoch(app_t* app, const odt_epoch_record_t* record, uint32_t step_us);
+bool events_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id);
+bool epochs_encode(app_t* app, uint32_t epoch, pb_ostream_t* out, uint32_t* id);
+app_epoch_t* epochs_find(app_t* app, uint32_t epoch);
+bool epochs_full(const app_t* app);
+void epochs_ack(app_t* app, uint32_t epoch);
+void epochs_clear(app_t* app);
+static inline uint32_t events_first(const app_t* app) {
+  return app->events.next - app->events.count;
+}
+
+/* ---- log.c ---- */
+bool log_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id);
+
+/* ---- convert.c ---- */
+bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_run_spec_t* spec,
+                    odt_error_t* err);
+void step_to_wire(const app_t* app, const odt_step_record_t* s, odt_device_v1_StepRecord* w);
+void epoch_to_wire(const app_t* app, const app_epoch_t* e, odt_device_v1_EpochRecord* w);
+
+/* ---- job*.c ---- */
+bool job_active(const app_t* app);
+bool job_work(app_t* app); /* true: there is more */
+void job_enter(app_t* app, odt_device_v1_JobState state, const char* text);
+void job_fail(app_t* app, const odt_error_t* err);
+void job_clear(app_t* app);
+bool job_epoch_end(app_t* app, uint32_t correct, uint32_t total, odt_error_t* err);
+bool job_start_due(const app_t* app);
+uint8_t job_reported_state(const app_t* app);
+void job_start(app_t* app, const request_t* q, response_t* r);
+void job_train_step(app_t* app, const request_t* q, response_t* r);
+void job_end_epoch(app_t* app, const request_t* q, response_t* r);
+void job_ack_epoch(app_t* app, const request_t* q, response_t* r);
+void job_control(app_t* app, const request_t* q, response_t* r);
+bool job_is_run(const app_t* app, const void* bytes, uint32_t n);
+
+/* ---- eval.c ---- */
+void eval_begin(app_eval_t* e, uint32_t id, uint8_t role, uint32_t total, uint32_t step);
+bool eval_slice(app_t* app, app_eval_t* e); /* true: done */
+bool eval_work(app_t* app);                 /* the evaluation that the host asked for */
+void eval_start(app_t* app, const request_t* q, response_t* r);
+void eval_step(app_t* app, const request_t* q, response_t* r);
+void eval_get(app_t* app, const request_t* q, response_t* r);
+void infer_run(app_t* app, const request_t* q, response_t* r);
+
+/* ---- state.c ---- */
+void state_get(app_t* app, const request_t* q, response_t* r);
+void state_fill(app_t* app, bool with_hash, response_t* r);
+
+static inline uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+#endif

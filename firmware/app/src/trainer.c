@@ -1,0 +1,107 @@
+#include "internal.h"
+
+void trainer_drop(app_t* app) {
+  app->trainer_kind = APP_TRAINER_NONE;
+  app->trainer_bytes = 0;
+}
+
+bool trainer_has_state(const app_t* app) {
+  return (app->trainer_kind == APP_TRAINER_STATE || app->trainer_kind == APP_TRAINER_RUN) &&
+         app->trainer.weights_valid;
+}
+
+bool trainer_has_weights(const app_t* app) {
+  if (!app->has_model) return false;
+  return app->trainer_kind == APP_TRAINER_NONE || app->trainer.weights_valid;
+}
+
+static bool no_memory(uint32_t need, uint32_t limit, odt_error_t* err) {
+  *err = (odt_error_t){.status = ODT_RESOURCE_EXHAUSTED,
+                       .what = "memory: bytes wanted for training",
+                       .got = (int32_t)min_u32(need, INT32_MAX),
+                       .limit_hi = (int32_t)limit,
+                       .index = -1};
+  return false;
+}
+
+bool trainer_make(app_t* app, const odt_run_spec_t* spec, bool resident, app_trainer_kind_t kind,
+                  odt_error_t* err) {
+  if (!app->has_model) {
+    *err = (odt_error_t){
+        .status = ODT_FAILED_PRECONDITION, .what = "no model image: send one first", .index = -1};
+    return false;
+  }
+  if (odt_run_spec_check(spec, &app->model, err) != ODT_OK) return false;
+  odt_memory_plan_t plan;
+  odt_trainer_plan(&app->model, spec, resident, &plan);
+  const uint32_t need = (plan.total_bytes + 7u) & ~7u;
+  const uint32_t limit = (arena_free(app) + app->trainer_bytes) & ~7u;
+  if (need > limit) return no_memory(need, limit, err);
+  const uint32_t at = (app->config->arena_size & ~7u) - need;
+  trainer_drop(app);
+  if (odt_trainer_init(&app->trainer, &app->model, spec, resident, app->config->arena + at, need,
+                       err) != ODT_OK) {
+    return false;
+  }
+  memcpy(&app->trainer_spec, spec, sizeof *spec);
+  app->trainer_kind = (uint8_t)kind;
+  app->trainer_bytes = app->config->arena_size - at;
+  return true;
+}
+
+bool trainer_remake(app_t* app, const odt_run_spec_t* spec, bool resident, odt_error_t* err) {
+  if (odt_run_spec_check(spec, &app->model, err) != ODT_OK) return false;
+  if (spec->k != app->trainer_spec.k) {
+    *err = (odt_error_t){.status = ODT_FAILED_PRECONDITION,
+                         .what = "k: differs from that of the weights held",
+                         .got = spec->k,
+                         .limit_lo = app->trainer_spec.k,
+                         .limit_hi = app->trainer_spec.k,
+                         .index = -1};
+    return false;
+  }
+  odt_memory_plan_t plan;
+  odt_trainer_plan(&app->model, spec, resident, &plan);
+  const uint32_t keep = odt_weights_size(&app->trainer);
+  const uint32_t need = ((plan.total_bytes + 7u) & ~7u) + keep;
+  const uint32_t limit = (arena_free(app) + app->trainer_bytes) & ~7u;
+  /* The copy lies below the old trainer and below the new one. */
+  if (need > limit || keep > arena_free(app)) {
+    return no_memory(need > limit ? need : keep, need > limit ? limit : arena_free(app), err);
+  }
+  const app_region_t* last = &app->region[APP_REGIONS - 1];
+  uint8_t* copy = app->config->arena + last->at + last->capacity;
+  odt_weights_read(&app->trainer, false, 0, copy, keep);
+  if (!trainer_make(app, spec, resident, APP_TRAINER_RUN, err)) return false;
+  return odt_weights_write(&app->trainer, false, 0, copy, keep, err) == ODT_OK &&
+         odt_weights_write_end(&app->trainer, false, err) == ODT_OK;
+}
+
+void trainer_default_spec(const app_t* app, uint8_t k, odt_run_spec_t* spec) {
+  memset(spec, 0, sizeof *spec);
+  spec->rule_set = ODT_RULE_NITI;
+  spec->rounding = ODT_ROUND_DEFAULT;
+  spec->loss = app->model.target_correct != NULL ? ODT_LOSS_MSE : ODT_LOSS_CE;
+  spec->shift_source = ODT_SHIFT_EXACT;
+  spec->mu_offset = 1;
+  spec->k = k;
+  spec->batch = 1;
+  spec->epochs = 1;
+  spec->train_samples = 1;
+  memset(spec->class_weights, 64, sizeof spec->class_weights);
+}
+
+bool trainer_ensure(app_t* app, odt_error_t* err) {
+  if (app->trainer_kind == APP_TRAINER_NONE) {
+    odt_run_spec_t spec;
+    trainer_default_spec(app, 8, &spec);
+    return trainer_make(app, &spec, false, APP_TRAINER_IMAGE, err);
+  }
+  if (!app->trainer.weights_valid) {
+    *err = (odt_error_t){.status = ODT_FAILED_PRECONDITION,
+                         .what = "weights are not valid: a transfer of them did not end well",
+                         .index = -1};
+    return false;
+  }
+  return true;
+}

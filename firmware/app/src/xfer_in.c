@@ -1,0 +1,292 @@
+#include "internal.h"
+
+/* What becomes of the bytes that come in, resource by resource. */
+
+enum { kStateHead = 184, kWeightsHead = 52 };
+
+static bool fail(odt_error_t* err, odt_status_t status, const char* what) {
+  *err = (odt_error_t){.status = status, .what = what, .index = -1};
+  return false;
+}
+
+static bool region_of(const odt_device_v1_Resource resource, uint32_t index, app_region_id_t* id) {
+  switch (resource) {
+    case odt_device_v1_Resource_RESOURCE_MODEL_IMAGE:
+      *id = APP_REGION_IMAGE;
+      return true;
+    case odt_device_v1_Resource_RESOURCE_SAMPLES:
+      *id = (app_region_id_t)(APP_REGION_IMAGE + index);
+      return index >= odt_device_v1_SampleRole_SAMPLE_ROLE_TRAIN &&
+             index <= odt_device_v1_SampleRole_SAMPLE_ROLE_TEST;
+    case odt_device_v1_Resource_RESOURCE_BATCH:
+      *id = (app_region_id_t)(APP_REGION_SLOT0 + index);
+      return index <= 1;
+    case odt_device_v1_Resource_RESOURCE_INFER_INPUT:
+      *id = APP_REGION_INFER;
+      return true;
+    default:
+      return false;
+  }
+}
+
+static bool fresh_ready(const app_t* app) {
+  return app->job.state == odt_device_v1_JobState_JOB_STATE_READY &&
+         odt_trainer_step_count(&app->trainer) == 0;
+}
+
+static bool begin_trainer(app_t* app, const odt_device_v1_XferOpen* o, odt_error_t* err) {
+  if (!app->has_model) return fail(err, ODT_FAILED_PRECONDITION, "no model image: send one first");
+  const bool best = o->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS;
+  if (best) {
+    if (!trainer_has_state(app) || !app->trainer_spec.guard) {
+      return fail(err, ODT_FAILED_PRECONDITION,
+                  "best weights belong to a training state with guard: send the state first");
+    }
+    if (job_active(app) && !fresh_ready(app)) {
+      return fail(err, ODT_FAILED_PRECONDITION, "a run is active: stop it first");
+    }
+    return true;
+  }
+  const bool weights = o->resource == odt_device_v1_Resource_RESOURCE_WEIGHTS;
+  if (job_active(app) && !(weights && fresh_ready(app))) {
+    return fail(err, ODT_FAILED_PRECONDITION, "a run is active: stop it first");
+  }
+  return true;
+}
+
+static bool begin_region(app_t* app, const odt_device_v1_XferOpen* o, odt_error_t* err) {
+  app_region_id_t id;
+  if (!region_of(o->resource, o->index, &id)) {
+    return fail(err, ODT_INVALID_ARGUMENT, "resource or index cannot be written");
+  }
+  if (o->size == 0) return fail(err, ODT_INVALID_ARGUMENT, "size must not be 0");
+  if (id == APP_REGION_IMAGE) {
+    if (job_active(app)) {
+      return fail(err, ODT_FAILED_PRECONDITION, "a run is active: stop it first");
+    }
+    job_clear(app);
+    app->has_model = false;
+    app->eval = (app_eval_t){0};
+    arena_drop(app, APP_REGION_IMAGE);
+    return arena_reserve(app, id, o->size, err);
+  }
+  if (!app->has_model) return fail(err, ODT_FAILED_PRECONDITION, "no model image: send one first");
+  const bool used_by_run =
+      job_active(app) && !app->job.streamed && (id == APP_REGION_TRAIN || id == APP_REGION_HELDOUT);
+  const bool used_by_eval =
+      app->eval.active && app->eval.role != 0 && id == APP_REGION_IMAGE + app->eval.role;
+  if (used_by_run || used_by_eval) {
+    return fail(err, ODT_FAILED_PRECONDITION, "these samples are in use: stop the run first");
+  }
+  return arena_reserve(app, id, o->size, err);
+}
+
+bool xfer_in_begin(app_t* app, const odt_device_v1_XferOpen* o, odt_error_t* err) {
+  switch (o->resource) {
+    case odt_device_v1_Resource_RESOURCE_WEIGHTS:
+    case odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS:
+    case odt_device_v1_Resource_RESOURCE_STATE:
+      return begin_trainer(app, o, err);
+    default:
+      return begin_region(app, o, err);
+  }
+}
+
+/* ---- laying out the trainer from the head of what comes ---- */
+
+static uint32_t get_u16(const uint8_t* p) { return (uint32_t)p[0] | ((uint32_t)p[1] << 8); }
+static uint32_t get_u32(const uint8_t* p) { return get_u16(p) | (get_u16(p + 2) << 16); }
+
+static bool class_weights_are(const app_t* app, const uint8_t* weights, const uint8_t prefix[4]) {
+  odt_sha256_t s;
+  uint8_t hash[32];
+  odt_sha256_init(&s);
+  odt_sha256_update(&s, weights, app->model.n_classes);
+  odt_sha256_final(&s, hash);
+  return memcmp(hash, prefix, 4) == 0;
+}
+
+static bool plan_state(app_t* app, odt_error_t* err) {
+  const uint8_t* h = app->in.head;
+  odt_run_spec_t spec;
+  memset(&spec, 0, sizeof spec);
+  memcpy(spec.sample_set_hash, h + 40, 32);
+  spec.rule_set = h[72];
+  spec.rounding = h[73];
+  spec.loss = h[74];
+  spec.shift_source = h[75];
+  memcpy(spec.mu_weight, h + 76, 3);
+  spec.mu_offset = (int8_t)h[79];
+  spec.dead_zone = h[80];
+  spec.guard = h[82] != 0;
+  spec.batch = (uint16_t)get_u16(h + 84);
+  spec.epochs = (uint16_t)get_u16(h + 86);
+  spec.train_samples = get_u32(h + 88);
+  spec.heldout_samples = get_u32(h + 92);
+  spec.order_seed = get_u32(h + 96);
+  spec.sr_seed = get_u32(h + 100);
+  spec.k = h[176];
+  memset(spec.class_weights, 64, sizeof spec.class_weights);
+  if (!class_weights_are(app, spec.class_weights, h + 172)) {
+    /* The state names them by hash only; the run that was here may have brought them. */
+    memcpy(spec.class_weights, app->trainer_spec.class_weights, sizeof spec.class_weights);
+    if (!class_weights_are(app, spec.class_weights, h + 172)) {
+      return fail(
+          err, ODT_FAILED_PRECONDITION,
+          "state has class weights unknown here: start the run afresh, stop it, send again");
+    }
+  }
+  odt_samples_t train;
+  uint8_t held[32];
+  arena_set_hash(app, held);
+  const bool resident = arena_samples(app, APP_REGION_TRAIN, &train) &&
+                        train.count == spec.train_samples &&
+                        memcmp(held, spec.sample_set_hash, 32) == 0;
+  job_clear(app);
+  return trainer_make(app, &spec, resident, APP_TRAINER_STATE, err);
+}
+
+static bool plan_weights(app_t* app, odt_error_t* err) {
+  const uint8_t k = app->in.head[46];
+  if (fresh_ready(app)) {
+    if (k == app->trainer_spec.k) return true;
+    *err = (odt_error_t){.status = ODT_FAILED_PRECONDITION,
+                         .what = "k: of these weights differs from that of the run",
+                         .got = k,
+                         .limit_lo = app->trainer_spec.k,
+                         .limit_hi = app->trainer_spec.k,
+                         .index = -1};
+    return false;
+  }
+  job_clear(app);
+  if (app->trainer_kind == APP_TRAINER_NONE || app->trainer_spec.k != k) {
+    odt_run_spec_t spec;
+    trainer_default_spec(app, k, &spec);
+    return trainer_make(app, &spec, false, APP_TRAINER_WEIGHTS, err);
+  }
+  app->trainer_kind = APP_TRAINER_WEIGHTS;
+  return true;
+}
+
+static void feed_trainer(app_t* app, const uint8_t* data, uint32_t n) {
+  app_xfer_t* x = &app->in;
+  if (n == 0 || x->error.status != ODT_OK) return;
+  odt_error_t err = {.status = ODT_OK, .index = -1};
+  odt_status_t s;
+  if (x->resource == odt_device_v1_Resource_RESOURCE_STATE) {
+    s = odt_state_write(&app->trainer, x->fed, data, n, &err);
+  } else {
+    const bool best = x->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS;
+    s = odt_weights_write(&app->trainer, best, x->fed, data, n, &err);
+  }
+  x->fed += n;
+  if (s != ODT_OK) x->error = err;
+}
+
+static void trainer_data(app_t* app, const uint8_t* data, uint32_t n) {
+  app_xfer_t* x = &app->in;
+  if (!x->planned) {
+    const bool state = x->resource == odt_device_v1_Resource_RESOURCE_STATE;
+    const uint32_t want = x->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS ? 0
+                          : state                                                     ? kStateHead
+                                  : kWeightsHead;
+    const uint32_t part = min_u32(n, want - x->head_size);
+    memcpy(x->head + x->head_size, data, part);
+    x->head_size = (uint8_t)(x->head_size + part);
+    data += part;
+    n -= part;
+    if (x->head_size < want) return;
+    x->planned = true;
+    odt_error_t err = {.status = ODT_OK, .index = -1};
+    if (want > 0 && !(state ? plan_state(app, &err) : plan_weights(app, &err))) {
+      x->error = err;
+      return;
+    }
+    feed_trainer(app, x->head, want);
+  }
+  feed_trainer(app, data, n);
+}
+
+void xfer_in_data(app_t* app, const uint8_t* data, uint32_t n) {
+  const app_xfer_t* x = &app->in;
+  app_region_id_t id;
+  if (region_of((odt_device_v1_Resource)x->resource, x->index, &id)) {
+    memcpy(region_data(app, id) + x->at, data, n);
+  } else {
+    trainer_data(app, data, n);
+  }
+}
+
+void xfer_in_abort(app_t* app) {
+  app_xfer_t* x = &app->in;
+  if (!x->active) return;
+  x->active = false;
+  app_region_id_t id;
+  if (region_of((odt_device_v1_Resource)x->resource, x->index, &id)) {
+    app->region[id].valid = false;
+  }
+}
+
+/* ---- commit ---- */
+
+static void end_samples(app_t* app, app_region_id_t id, odt_error_t* err) {
+  app_region_t* reg = &app->region[id];
+  odt_samples_t s;
+  if (odt_samples_open(&s, region_data(app, id), reg->size, err) != ODT_OK ||
+      odt_samples_fit(&s, &app->model, err) != ODT_OK) {
+    return;
+  }
+  reg->valid = true;
+  reg->batch_id = app->in.batch_id;
+  if (id != APP_REGION_TRAIN && id != APP_REGION_HELDOUT) return;
+  odt_sha256_t h;
+  odt_sha256_init(&h);
+  odt_sha256_update(&h, region_data(app, id), reg->size);
+  odt_sha256_final(&h, app->set_hash[id - APP_REGION_TRAIN]);
+}
+
+static void end_infer(app_t* app, odt_error_t* err) {
+  app_region_t* reg = &app->region[APP_REGION_INFER];
+  const odt_tensor_t* t = &app->model.tensors[app->model.input];
+  if (reg->size != t->count) {
+    *err = (odt_error_t){.status = ODT_INVALID_ARGUMENT,
+                         .what = "sample: bytes",
+                         .got = (int32_t)reg->size,
+                         .limit_lo = (int32_t)t->count,
+                         .limit_hi = (int32_t)t->count,
+                         .index = -1};
+    return;
+  }
+  reg->valid = true;
+}
+
+static void end_trainer(app_t* app, odt_error_t* err) {
+  const app_xfer_t* x = &app->in;
+  if (!x->planned) {
+    fail(err, ODT_INVALID_ARGUMENT, "content is shorter than its header");
+    return;
+  }
+  if (x->resource == odt_device_v1_Resource_RESOURCE_STATE) {
+    odt_state_write_end(&app->trainer, err);
+  } else {
+    odt_weights_write_end(&app->trainer,
+                          x->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS, err);
+  }
+}
+
+void xfer_in_end(app_t* app, odt_error_t* err) {
+  const app_xfer_t* x = &app->in;
+  app_region_id_t id;
+  if (!region_of((odt_device_v1_Resource)x->resource, x->index, &id)) {
+    end_trainer(app, err);
+  } else if (id == APP_REGION_IMAGE) {
+    if (odt_model_open(&app->model, region_data(app, id), app->region[id].size, err) == ODT_OK) {
+      app->has_model = true;
+      app->region[id].valid = true;
+    }
+  } else if (id == APP_REGION_INFER) {
+    end_infer(app, err);
+  } else {
+    end_samples(app, id, err);
+  }
+}

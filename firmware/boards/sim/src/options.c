@@ -1,0 +1,204 @@
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+static const char kUsage[] =
+    "usage: odt-sim-board (--listen [HOST:]PORT | --connect HOST:PORT | --pty) [options]\n"
+    "  --uid HEX             chip uid, 16 to 32 hex digits\n"
+    "  --type NAME           board type it reports (sim)\n"
+    "  --ram BYTES           memory for model, samples and training (8388608)\n"
+    "  --epoch-records N     epoch records kept until acknowledged (64)\n"
+    "  --boot-seed N         entropy of this boot (random)\n"
+    "  --step-delay-ms N     slower core: at least this long from step to step\n"
+    "  --baud N              paces the link like a UART (no limit)\n"
+    "  --fault-seed N        with --drop-ppm N, --corrupt-ppm N (bytes, both directions)\n"
+    "  --stall-every-ms N    with --stall-ms N: does nothing at all for a while\n"
+    "  --busy-every-ms N     with --busy-ms N: announces BUSY, then does nothing for a while\n"
+    "  --detach              goes on when its parent ends\n"
+    "Listens on 127.0.0.1 unless HOST is given; port 0 takes a free one. Prints \"ready WHERE\".\n";
+
+static void die(const char* option, const char* got, const char* want) {
+  fprintf(stderr, "odt-sim-board: %s: got \"%s\", wanted %s\n", option, got, want);
+  exit(2);
+}
+
+static uint64_t number(const char* option, const char* text, uint64_t lo, uint64_t hi) {
+  char* end = NULL;
+  errno = 0;
+  const unsigned long long v = strtoull(text, &end, 0);
+  if (errno != 0 || end == text || *end != 0 || text[0] == '-' || v < lo || v > hi) {
+    char want[80];
+    snprintf(want, sizeof want, "a number from %llu to %llu", (unsigned long long)lo,
+             (unsigned long long)hi);
+    die(option, text, want);
+  }
+  return v;
+}
+
+static int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+static void parse_uid(const char* text, sim_options_t* o) {
+  const size_t n = strlen(text);
+  if (n < 16 || n > 32 || n % 2 != 0) die("--uid", text, "16 to 32 hex digits");
+  for (size_t i = 0; i < n / 2; i++) {
+    const int hi = hex_digit(text[2 * i]);
+    const int lo = hex_digit(text[2 * i + 1]);
+    if (hi < 0 || lo < 0) die("--uid", text, "16 to 32 hex digits");
+    o->uid[i] = (uint8_t)(hi * 16 + lo);
+  }
+  o->uid_size = (uint8_t)(n / 2);
+}
+
+enum {
+  kUid = 256,
+  kType,
+  kListen,
+  kConnect,
+  kPty,
+  kRam,
+  kEpochs,
+  kBootSeed,
+  kStepDelay,
+  kBaud,
+  kFaultSeed,
+  kDrop,
+  kCorrupt,
+  kStallEvery,
+  kStall,
+  kBusyEvery,
+  kBusy,
+  kDetach,
+  kHelp
+};
+
+static const struct option kOptions[] = {{"uid", 1, NULL, kUid},
+                                         {"type", 1, NULL, kType},
+                                         {"name", 1, NULL, kType},
+                                         {"listen", 1, NULL, kListen},
+                                         {"connect", 1, NULL, kConnect},
+                                         {"pty", 0, NULL, kPty},
+                                         {"ram", 1, NULL, kRam},
+                                         {"epoch-records", 1, NULL, kEpochs},
+                                         {"boot-seed", 1, NULL, kBootSeed},
+                                         {"step-delay-ms", 1, NULL, kStepDelay},
+                                         {"baud", 1, NULL, kBaud},
+                                         {"fault-seed", 1, NULL, kFaultSeed},
+                                         {"drop-ppm", 1, NULL, kDrop},
+                                         {"corrupt-ppm", 1, NULL, kCorrupt},
+                                         {"stall-every-ms", 1, NULL, kStallEvery},
+                                         {"stall-ms", 1, NULL, kStall},
+                                         {"busy-every-ms", 1, NULL, kBusyEvery},
+                                         {"busy-ms", 1, NULL, kBusy},
+                                         {"detach", 0, NULL, kDetach},
+                                         {"help", 0, NULL, kHelp},
+                                         {NULL, 0, NULL, 0}};
+
+static uint32_t u32(const char* option, uint64_t lo, uint64_t hi) {
+  return (uint32_t)number(option, optarg, lo, hi);
+}
+
+static void take_where(int option, sim_options_t* o) {
+  if (option == kListen) {
+    o->listen = optarg;
+  } else if (option == kConnect) {
+    if (strrchr(optarg, ':') == NULL) die("--connect", optarg, "HOST:PORT");
+    o->connect = optarg;
+  } else {
+    o->pty = true;
+  }
+}
+
+static void take_fault(int option, sim_options_t* o) {
+  const uint32_t hour = 3600u * 1000u;
+  switch (option) {
+    case kBaud:
+      o->baud = u32("--baud", 300, 100000000);
+      break;
+    case kFaultSeed:
+      o->fault_seed = number("--fault-seed", optarg, 0, UINT64_MAX);
+      break;
+    case kDrop:
+      o->drop_ppm = u32("--drop-ppm", 0, 1000000);
+      break;
+    case kCorrupt:
+      o->corrupt_ppm = u32("--corrupt-ppm", 0, 1000000);
+      break;
+    case kStallEvery:
+      o->stall_every_ms = u32("--stall-every-ms", 1, hour);
+      break;
+    case kStall:
+      o->stall_ms = u32("--stall-ms", 1, hour);
+      break;
+    case kBusyEvery:
+      o->busy_every_ms = u32("--busy-every-ms", 1, hour);
+      break;
+    default:
+      o->busy_ms = u32("--busy-ms", 1, hour);
+      break;
+  }
+}
+
+static void take(int option, sim_options_t* o) {
+  switch (option) {
+    case kUid:
+      parse_uid(optarg, o);
+      break;
+    case kType:
+      if (strlen(optarg) == 0 || strlen(optarg) > 16) die("--type", optarg, "1 to 16 characters");
+      o->type = optarg;
+      break;
+    case kListen:
+    case kConnect:
+    case kPty:
+      take_where(option, o);
+      break;
+    case kRam:
+      o->ram = u32("--ram", 1024, 1u << 30);
+      break;
+    case kEpochs:
+      o->epochs = u32("--epoch-records", 1, 4096);
+      break;
+    case kBootSeed:
+      o->boot_seed = number("--boot-seed", optarg, 0, UINT64_MAX);
+      o->has_boot_seed = true;
+      break;
+    case kStepDelay:
+      o->step_delay_ms = u32("--step-delay-ms", 0, 60000);
+      break;
+    case kDetach:
+      o->detach = true;
+      break;
+    case kHelp:
+      fputs(kUsage, stdout);
+      exit(0);
+    case '?':
+      fputs(kUsage, stderr);
+      exit(2);
+    default:
+      take_fault(option, o);
+      break;
+  }
+}
+
+void sim_parse(int argc, char** argv, sim_options_t* o) {
+  *o = (sim_options_t){.type = "sim", .ram = 8u << 20, .epochs = 64};
+  parse_uid("0d70000000000001", o);
+  int option;
+  while ((option = getopt_long(argc, argv, "", kOptions, NULL)) != -1) take(option, o);
+  const int ways = (o->listen != NULL) + (o->connect != NULL) + o->pty;
+  if (optind < argc || ways != 1) {
+    fprintf(stderr, "odt-sim-board: %s\n%s",
+            optind < argc ? "argument not understood" : "give one of --listen, --connect, --pty",
+            kUsage);
+    exit(2);
+  }
+}
