@@ -1,0 +1,256 @@
+#include "worker/job.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/compile.h"
+#include "compiler/onnx_writer.h"
+#include "data/derive.h"
+#include "worker/replay.h"
+#include "worker/train_pc.h"
+
+namespace odt::worker {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kMaxOnnxBytes = std::uint64_t{256} << 20;
+
+struct Context {
+  const json& job;
+  const std::string& base;
+  const data::Progress& progress;
+
+  std::string path(const char* key) const {
+    const std::string p = job.value(key, "");
+    return p.empty() || p[0] == '/' ? p : base + "/" + p;
+  }
+  std::string text(const char* key) const { return job.value(key, ""); }
+  std::uint32_t number(const char* key) const { return job.value(key, 0u); }
+  std::string file_name(const char* key) const {
+    const std::string given = text("file"), p = path(key);
+    return given.empty() ? p.substr(p.rfind('/') + 1) : given;
+  }
+};
+
+Result<std::string> read_input(const Context& c, const char* key, std::uint64_t max_bytes) {
+  if (c.path(key).empty())
+    return absl::InvalidArgumentError(absl::StrCat("job: '", key, "' (a path) is missing"));
+  return data::read_file(c.path(key), max_bytes);
+}
+
+Status write_output(const Context& c, const char* key, const std::string& content) {
+  const std::string path = c.path(key);
+  return path.empty() ? absl::OkStatus() : data::write_file(path, content);
+}
+
+Result<Hash> hash_field(const json& object, const char* key) {
+  const std::string text = object.value(key, "");
+  if (text.empty()) return Hash{};
+  Bytes raw;
+  ODT_ASSIGN(raw, from_hex(text));
+  return Hash::from_bytes(std::string(raw.begin(), raw.end()));
+}
+
+Result<json> run_compile(const Context& c) {
+  std::string onnx;
+  ODT_ASSIGN(onnx, read_input(c, "onnx", kMaxOnnxBytes));
+  c.progress(200, "compiling");
+  compiler::Compiled compiled;
+  ODT_ASSIGN(compiled, compiler::compile(onnx, c.file_name("onnx"),
+                                         {c.text("name"), c.number("trainable_layers")}));
+  ODT_TRY(write_output(c, "manifest_out", compiled.manifest));
+  ODT_TRY(write_output(c, "image_out", compiled.image));
+  return json{{"model_hash", sha256(compiled.image).hex()},
+              {"manifest_hash", sha256(compiled.manifest).hex()},
+              {"warnings", compiled.network.warnings}};
+}
+
+json dataset_json(const data::Dataset& d, std::size_t bytes) {
+  return {{"dtype", std::string(data::dtype_name(d.dtype))},
+          {"shape", d.shape},
+          {"train", d.counts[0]},
+          {"heldout", d.counts[1]},
+          {"test", d.counts[2]},
+          {"class_names", d.class_names},
+          {"class_counts", d.class_counts()},
+          {"source", d.source},
+          {"bytes", bytes}};
+}
+
+Result<json> run_import(const Context& c) {
+  data::ImportRequest r;
+  r.format = c.text("format");
+  r.resize = c.job.value("resize", std::vector<std::uint32_t>{});
+  r.transform = c.text("transform");
+  r.train = c.number("train");
+  r.heldout = c.number("heldout");
+  r.test = c.number("test");
+  r.seed = c.number("seed");
+  r.skip = c.number("skip");
+  r.label_column = c.text("label_column");
+  r.data_path = c.path("data");
+  r.labels_path = c.path("labels");
+  r.test_data_path = c.path("test_data");
+  r.test_labels_path = c.path("test_labels");
+  r.data_name = c.text("data_name");
+  r.labels_name = c.text("labels_name");
+  r.test_data_name = c.text("test_data_name");
+  r.test_labels_name = c.text("test_labels_name");
+  data::Dataset d;
+  ODT_ASSIGN(d, data::import_dataset(r, c.progress));
+  const std::string bytes = data::encode_dataset(d);
+  ODT_TRY(write_output(c, "dataset_out", bytes));
+  json result = dataset_json(d, bytes.size());
+  result["content_hash"] = sha256(bytes).hex();
+  return result;
+}
+
+Result<data::Dataset> read_dataset(const Context& c) {
+  std::string bytes;
+  ODT_ASSIGN(bytes, read_input(c, "dataset", 2 * data::kMaxDatasetBytes));
+  return data::decode_dataset(bytes);
+}
+
+Result<json> run_derive(const Context& c) {
+  data::Dataset d;
+  ODT_ASSIGN(d, read_dataset(c));
+  std::string manifest;
+  ODT_ASSIGN(manifest, read_input(c, "manifest", kMaxOnnxBytes));
+  data::InputStage stage;
+  ODT_ASSIGN(stage, data::parse_input_stage(manifest));
+  c.progress(300, "quantising");
+  data::DerivedBlobs blobs;
+  ODT_ASSIGN(blobs, data::derive_samples(
+                        d, stage, json::parse(manifest).value("n_classes", std::uint32_t{0})));
+  json result = {{"sample_set_hash", blobs.sample_set_hash.hex()}};
+  const std::pair<const char*, const std::string*> splits[] = {
+      {"train", &blobs.train}, {"heldout", &blobs.heldout}, {"test", &blobs.test}};
+  for (const auto& [name, blob] : splits) {
+    result[name] = blob->empty() ? std::string() : sha256(*blob).hex();
+    if (!blob->empty()) ODT_TRY(write_output(c, absl::StrCat(name, "_out").c_str(), *blob));
+  }
+  return result;
+}
+
+Result<json> run_train_pc(const Context& c) {
+  data::Dataset d;
+  ODT_ASSIGN(d, read_dataset(c));
+  TrainPcOptions options;
+  options.hidden = c.job.value("hidden", std::vector<std::uint32_t>{32});
+  options.epochs = c.number("epochs");
+  options.seed = c.number("seed");
+  options.name = c.text("name");
+  compiler::Network net;
+  ODT_ASSIGN(net, train_pc(d, options, c.progress));
+  const std::string onnx = compiler::write_onnx(net);
+  const compiler::Calibration& cal = net.calibration;
+  json result = {{"onnx_hash", sha256(onnx).hex()},
+                 {"correct", cal.src_correct},
+                 {"total", cal.src_total},
+                 {"ce_scale", cal.ce_scale},
+                 {"warnings", net.warnings}};
+  // The image comes from the file, not from memory: what others compile is what was measured.
+  compiler::Compiled compiled;
+  ODT_ASSIGN(compiled, compiler::compile(onnx, net.name + ".onnx", {net.name, 0}));
+  ODT_TRY(write_output(c, "manifest_out", compiled.manifest));
+  ODT_TRY(write_output(c, "image_out", compiled.image));
+  ODT_TRY(write_output(c, "onnx_out", onnx));
+  result["model_hash"] = sha256(compiled.image).hex();
+  result["manifest_hash"] = sha256(compiled.manifest).hex();
+  return result;
+}
+
+odt_run_spec_t read_spec(const json& s) {
+  odt_run_spec_t spec{};
+  spec.rule_set = s.value("rule_set", std::uint8_t{ODT_RULE_NITI});
+  spec.rounding = s.value("rounding", std::uint8_t{0});
+  spec.loss = s.value("loss", std::uint8_t{ODT_LOSS_CE});
+  spec.shift_source = s.value("shift_source", std::uint8_t{ODT_SHIFT_EXACT});
+  const auto mu = s.value("mu_weight", std::vector<std::int8_t>{0, 0, 0});
+  for (std::size_t n = 0; n < 3; ++n)
+    spec.mu_weight[n] = mu.empty() ? std::int8_t{0} : mu[std::min(n, mu.size() - 1)];
+  spec.mu_offset = s.value("mu_offset", std::int8_t{1});
+  spec.dead_zone = s.value("dead_zone", std::uint8_t{0});
+  spec.k = s.value("k", std::uint8_t{8});
+  spec.batch = s.value("batch", std::uint16_t{8});
+  spec.epochs = s.value("epochs", std::uint16_t{1});
+  spec.train_samples = s.value("train_samples", 0u);
+  spec.heldout_samples = s.value("heldout_samples", 0u);
+  spec.order_seed = s.value("order_seed", 0u);
+  spec.sr_seed = s.value("sr_seed", 0u);
+  spec.guard = s.value("guard", false);
+  const auto cw = s.value("class_weights", std::vector<std::uint8_t>{});
+  for (std::size_t n = 0; n < ODT_MAX_CLASSES; ++n)
+    spec.class_weights[n] = n < cw.size() ? cw[n] : std::uint8_t{64};
+  return spec;
+}
+
+json verdict_json(const ReplayVerdict& v) {
+  json result = {{"equal", v.equal},
+                 {"first_different_epoch", nullptr},
+                 {"first_different_step", nullptr},
+                 {"state_hash", v.state_hash.hex()},
+                 {"weights_hash", v.weights_hash.hex()},
+                 {"expected_state_hash", v.expected_state_hash.hex()},
+                 {"epochs_compared", v.epochs_compared},
+                 {"steps_compared", v.steps_compared},
+                 {"rules_version", ODT_RULES_VERSION}};
+  if (v.first_different_epoch) result["first_different_epoch"] = *v.first_different_epoch;
+  if (v.first_different_step) result["first_different_step"] = *v.first_different_step;
+  for (const auto& h : v.epoch_hashes) result["epoch_hashes"].push_back(h.hex());
+  return result;
+}
+
+Result<json> run_replay(const Context& c) {
+  ReplayRequest r;
+  ODT_ASSIGN(r.image, read_input(c, "image", kMaxOnnxBytes));
+  ODT_ASSIGN(r.train, read_input(c, "train", data::kMaxDatasetBytes));
+  if (!c.text("heldout").empty()) {
+    ODT_ASSIGN(r.heldout, read_input(c, "heldout", data::kMaxDatasetBytes));
+  }
+  if (!c.text("start_weights").empty()) {
+    ODT_ASSIGN(r.start_weights, read_input(c, "start_weights", kMaxOnnxBytes));
+  }
+  r.spec = read_spec(c.job.value("spec", json::object()));
+  r.rules_version = c.number("rules_version");
+  Hash set_hash;
+  ODT_ASSIGN(set_hash, hash_field(c.job, "sample_set_hash"));
+  std::copy(set_hash.bytes.begin(), set_hash.bytes.end(), r.spec.sample_set_hash);
+  ODT_ASSIGN(r.final_state_hash, hash_field(c.job, "final_state_hash"));
+  ODT_ASSIGN(r.final_weights_hash, hash_field(c.job, "final_weights_hash"));
+  for (const auto& e : c.job.value("epochs", json::array())) {
+    ReplayRequest::Epoch epoch{e.value("epoch", 0u), e.value("step", 0u), {}};
+    ODT_ASSIGN(epoch.state_hash, hash_field(e, "state_hash"));
+    r.epochs.push_back(epoch);
+  }
+  for (const auto& s : c.job.value("steps", json::array()))
+    r.steps.push_back(
+        {s.value("step", 0u), s.value("loss", std::uint64_t{0}), s.value("correct", 0u)});
+  ReplayVerdict v;
+  ODT_ASSIGN(v, replay(r, c.progress));
+  return verdict_json(v);
+}
+
+}  // namespace
+
+Result<json> run_job(const json& job, const std::string& base, const data::Progress& progress) {
+  try {
+    const Context c{job, base, progress};
+    const std::string kind = c.text("kind");
+    if (kind == "compile") return run_compile(c);
+    if (kind == "import") return run_import(c);
+    if (kind == "derive") return run_derive(c);
+    if (kind == "train-pc") return run_train_pc(c);
+    if (kind == "replay") return run_replay(c);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "job: kind '", kind, "' is not known; use compile, import, derive, train-pc or replay"));
+  } catch (const json::exception& e) {
+    return absl::InvalidArgumentError(absl::StrCat("job: ", e.what()));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("the job needs more memory than its limit");
+  }
+}
+
+}  // namespace odt::worker
