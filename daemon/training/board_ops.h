@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+
+#include "data/batcher.h"
+#include "training/env.h"
+
+// What is done with a board in a session: each operation fails with UNAVAILABLE when the session
+// ends, CANCELLED when `stop` says so.
+namespace odt::training {
+
+using StopFn = std::function<bool()>;
+
+// A row of board_command around a mutating request: intent before, done or unknown after.
+class CommandLog {
+ public:
+  CommandLog(Env& env, BoardUid uid, Uuid run_id)
+      : env_(env), uid_(std::move(uid)), run_id_(run_id) {}
+  asio::awaitable<Status> begin(std::string kind, Hash target);
+  asio::awaitable<void> settle(Status outcome);
+
+ private:
+  asio::awaitable<Status> put(model::CommandState state);
+  Env& env_;
+  BoardUid uid_;
+  Uuid run_id_;
+  model::BoardCommand command_;
+};
+
+// Settles what was open when a session or the daemon ended: `state` is the board's truth.
+asio::awaitable<void> settle_commands(Env& env, BoardUid uid, model::DeviceState state);
+
+// Stops whatever run the board still has, then makes it hold the image and nothing else: the
+// image's weights, no job, no samples. Errors: NOT_FOUND (image), those of the board.
+asio::awaitable<Status> load_image(Env& env, Session session, model::DeviceState state,
+                                   Hash model_hash);
+asio::awaitable<Status> stop_other_run(Env& env, Session session, model::DeviceState state,
+                                       Uuid keep);
+
+asio::awaitable<Result<data::SampleSet>> load_samples(Env& env, Hash blob);
+
+// Streams a whole set through the weights that the board holds now. progress: samples done.
+struct EvalOutcome {
+  model::EvalReport report;
+  std::uint32_t eval_id = 0;
+};
+asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
+    Env& env, Session session, data::SampleSet set, StopFn stop,
+    std::function<void(std::uint32_t)> progress = {});
+
+// Weights as the board holds them (odt_weights v1), verified against its own hash.
+struct Pulled {
+  std::shared_ptr<const std::string> content;
+  Hash hash;
+  std::uint32_t step = 0;
+};
+asio::awaitable<Result<Pulled>> pull_current_weights(Session session);
+
+// Header of odt_weights v1. Errors: INVALID_ARGUMENT.
+struct WeightsHeader {
+  std::uint16_t rules_version = 0;
+  std::uint8_t rule_set = 0, n_layers = 0, k = 0;  // k of the first layer
+  Hash model_hash;
+};
+Result<WeightsHeader> read_weights_header(const std::string& content);
+// SHA-256 of the guard's best weights as a training state (ODTT v1) names it; zero: none.
+Hash best_hash_of_state(const std::string& state);
+
+}  // namespace odt::training

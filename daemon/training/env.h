@@ -1,0 +1,93 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/asio.h"
+#include "base/clock.h"
+#include "fleet/async.h"
+#include "fleet/registry.h"
+#include "jobs/job_control.h"
+#include "store/store_thread.h"
+
+// What the coroutines of this room share. Links thread only, but where said.
+namespace odt::training {
+
+using Session = std::shared_ptr<session::BoardSession>;
+
+struct Env {
+  asio::io_context& io;
+  const Clock& clock;
+  store::ControlThread& control;
+  store::TelemetryThread& telemetry;
+  store::BlobStore& blobs;
+  jobs::JobControl& jobs;
+  fleet::LogFn log;
+  std::chrono::seconds resume_deadline;
+  std::shared_ptr<fleet::Registry> registry;
+  bool stopping = false;
+
+  void say(int level, const std::string& text) const {
+    if (log) log(level, text);
+  }
+  model::Meta new_meta(const std::string& actor) const {
+    return {control.identity().gateway_id, actor, clock.now_us(), 0};
+  }
+  // For batches and evaluations: never 0, growing over restarts of odtd.
+  std::uint32_t next_id() {
+    if (last_id == 0) last_id = static_cast<std::uint32_t>(clock.now_us() / 1'000'000) << 8;
+    if (++last_id == 0) last_id = 1;
+    return last_id;
+  }
+  std::uint32_t last_id = 0;
+
+  // File work is not for the links thread.
+  asio::awaitable<Result<std::shared_ptr<const std::string>>> read_blob(Hash hash) {
+    auto content =
+        co_await control.call([this, hash](store::ControlStore&) { return blobs.get(hash); });
+    if (!content.ok()) co_return content.status();
+    co_return std::make_shared<const std::string>(std::move(*content));
+  }
+  asio::awaitable<Result<Hash>> write_blob(std::shared_ptr<const std::string> content) {
+    const auto put = [this, content](store::ControlStore&) { return blobs.put(*content); };
+    auto hash = co_await control.call(put);
+    co_return hash;
+  }
+};
+
+// Waits for an operation that answers with Done<T> on any thread.
+template <typename T>
+asio::awaitable<Result<T>> await_done(asio::io_context& io,
+                                      std::function<void(Done<T>)> operation) {
+  struct State {
+    explicit State(asio::io_context& io) : signal(io) {}
+    fleet::Signal signal;
+    std::optional<Result<T>> answer;
+  };
+  auto state = std::make_shared<State>(io);
+  Done<T> done = [state, &io](Result<T> answer) {
+    asio::post(io, [state, answer = std::move(answer)]() mutable {
+      state->answer = std::move(answer);
+      state->signal.notify();
+    });
+  };
+  operation(std::move(done));
+  while (!state->answer) co_await state->signal.wait();
+  co_return std::move(*state->answer);
+}
+
+// First body of that type among events.
+template <typename T>
+const T* find_body(const std::vector<model::Event>& events) {
+  for (const auto& event : events)
+    if (const auto* body = std::get_if<T>(&event.body)) return body;
+  return nullptr;
+}
+
+inline std::string text_of(const Status& status) { return std::string(status.message()); }
+// UPPER_SNAKE code, text and remedy of a status, for runs and jobs.
+model::Reason reason_from(const Status& status);
+
+}  // namespace odt::training

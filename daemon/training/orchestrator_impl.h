@@ -1,0 +1,106 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "training/orchestrator.h"
+#include "training/run_task.h"
+
+namespace odt::training {
+
+class Orchestrator::Impl final : public fleet::FleetListener,
+                                 public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(std::shared_ptr<Env> env, fleet::FleetOptions fleet);
+
+  Status start();
+  asio::awaitable<void> stop(std::function<void()> done);
+
+  // FleetListener.
+  void on_board_up(const BoardUid& uid, Session session) override;
+  void on_board_down(const BoardUid& uid, const Status& why) override;
+  void on_step(const BoardUid& uid, const model::TelemetryFrame& frame) override;
+  void on_epoch(const BoardUid& uid, const model::EpochResult& epoch) override;
+  void on_job(const BoardUid& uid, const model::JobChanged& job) override;
+  void on_eval(const BoardUid&, const model::EvalReport&) override {}
+  void on_view(std::vector<model::Board> boards, std::vector<model::Port> ports) override;
+
+  // Runs an operation on the links thread and answers.
+  template <typename T>
+  void carry_out(asio::awaitable<Result<T>> operation, Done<T> done) {
+    asio::co_spawn(env_->io, answer<T>(std::move(operation), std::move(done)), fleet::Detached{});
+  }
+
+  asio::awaitable<Result<model::Board>> update_board(CallContext ctx,
+                                                     FleetControl::BoardUpdate update);
+  asio::awaitable<Result<bool>> delete_board(CallContext ctx, BoardUid uid);
+  asio::awaitable<Result<bool>> identify_board(BoardUid uid, std::uint32_t seconds);
+  asio::awaitable<Result<bool>> reset_board(BoardUid uid);
+  asio::awaitable<Result<model::Port>> adopt_port(CallContext ctx, std::string path,
+                                                  std::uint32_t baud, BoardUid expect_uid);
+  asio::awaitable<Result<model::Port>> release_port(CallContext ctx, std::string path);
+  asio::awaitable<Result<model::Run>> create_run(CallContext ctx, model::RunSpec spec,
+                                                 bool dry_run);
+  asio::awaitable<Result<model::Run>> set_desired(CallContext ctx, Uuid run,
+                                                  model::Desired desired);
+  asio::awaitable<Result<model::Snapshot>> pull_weights(CallContext ctx, BoardUid uid,
+                                                        std::string alias);
+  asio::awaitable<Result<model::Board>> restore_weights(CallContext ctx, BoardUid uid,
+                                                        Hash snapshot);
+  asio::awaitable<Result<model::Job>> evaluate(CallContext ctx, BoardUid uid, Hash snapshot,
+                                               Uuid dataset, std::string split);
+
+  std::shared_ptr<const FleetView> view() const;
+  void set_view_listener(std::function<void(std::shared_ptr<const FleetView>)> fn);
+  Env& env() { return *env_; }
+
+ private:
+  template <typename T>
+  static asio::awaitable<void> answer(asio::awaitable<Result<T>> operation, Done<T> done) {
+    auto result = co_await std::move(operation);
+    done(std::move(result));
+  }
+
+  BoardSlot& slot(const BoardUid& uid);
+  void adopt_runs(std::vector<model::Run> runs);  // those that a former odtd left behind
+  void enqueue(model::Run run);
+  void pump(BoardSlot& slot);  // starts the next run where the board is free
+  asio::awaitable<void> run_to_end(BoardSlot& slot, std::shared_ptr<RunTask> task);
+  asio::awaitable<void> tend(BoardSlot& slot, Session session);  // an idle board came up
+  RunTask* task_of_job(const BoardUid& uid);
+  std::shared_ptr<RunTask> find_task(const Uuid& run);
+
+  // Errors: NOT_FOUND, UNAVAILABLE (away).
+  Result<Session> require_session(const BoardUid& uid) const;
+  // FAILED_PRECONDITION while a run is active or queued, or another operation is under way.
+  Status require_free(const BoardUid& uid);
+  // Key of what a repeated request made the first time; empty: new.
+  asio::awaitable<Result<std::string>> seen(CallContext ctx);
+  asio::awaitable<Status> put_weights(Session session, Hash snapshot, Hash model_hash);
+
+  struct EvalTask {
+    model::Job job;
+    BoardUid uid;
+    Hash snapshot, model_hash;
+    Uuid dataset;
+    std::string split;
+    std::string actor;
+  };
+  asio::awaitable<void> evaluate_job(EvalTask task);
+  asio::awaitable<Result<model::Evaluation>> evaluate_board(EvalTask task);
+  asio::awaitable<Status> put_job(model::Job job, std::string actor,
+                                  std::vector<store::Change> extra = {});
+  Status fail_stale_jobs();
+
+  std::shared_ptr<Env> env_;
+  fleet::FleetOptions fleet_options_;
+  std::map<BoardUid, std::unique_ptr<BoardSlot>> slots_;
+  std::size_t active_coroutines_ = 0;
+  fleet::Signal ended_;
+
+  mutable std::mutex view_mutex_;
+  std::shared_ptr<const FleetView> view_;
+  std::function<void(std::shared_ptr<const FleetView>)> view_listener_;
+};
+
+}  // namespace odt::training

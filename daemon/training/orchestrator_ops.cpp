@@ -1,0 +1,380 @@
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "training/orchestrator_impl.h"
+#include "training/run_checks.h"
+
+// Creation of runs, weights and evaluations.
+namespace odt::training {
+
+namespace {
+
+Result<Uuid> uuid_of(const std::string& key) { return Uuid::from_bytes(key); }
+
+const Hash& split_blob(const model::DerivedSamples& samples, const std::string& split) {
+  if (split == "train") return samples.train;
+  return split == "heldout" ? samples.heldout : samples.test;
+}
+
+model::Reason interrupted_reason() {
+  return {"INTERRUPTED", "odtd was restarted during the evaluation", "Start it again."};
+}
+
+}  // namespace
+
+asio::awaitable<Result<model::Run>> Orchestrator::Impl::create_run(CallContext ctx,
+                                                                   model::RunSpec asked,
+                                                                   bool dry_run) {
+  const auto self = shared_from_this();
+  auto before = co_await seen(ctx);
+  if (!before.ok()) co_return before.status();
+  if (!before->empty()) {
+    auto id = uuid_of(*before);
+    if (!id.ok()) co_return id.status();
+    const Uuid known = *id;
+    auto run =
+        co_await env_->control.call([known](store::ControlStore& s) { return s.run(known); });
+    co_return run;
+  }
+  auto spec = std::make_shared<model::RunSpec>(std::move(asked));
+  auto guess = std::make_shared<model::HyperParams>();
+  auto parts = co_await check_run(*env_, spec, guess);
+  if (!parts.ok()) co_return parts.status();
+  model::Run run;
+  run.spec = *spec;
+  run.train_samples = parts->dataset.train;
+  run.rules_version = parts->board.rules_version;
+  run.meta = env_->new_meta(ctx.actor);
+  if (dry_run) {
+    run.effective = *guess;
+    co_return run;
+  }
+  run.id = new_uuid();
+  store::Batch batch;
+  batch.actor = ctx.actor;
+  batch.command_id = ctx.command_id;
+  batch.request_id = ctx.request_id;
+  batch.response = run.id.str();
+  batch.changes.push_back(store::CreateRun{run, ctx.actor});
+  auto events = co_await env_->control.commit(std::move(batch));
+  if (!events.ok()) co_return events.status();
+  if (const auto* stored = find_body<model::Run>(*events)) run = *stored;
+  enqueue(run);
+  co_return run;
+}
+
+// ---- weights ------------------------------------------------------------------------------------
+
+asio::awaitable<Result<model::Snapshot>> Orchestrator::Impl::pull_weights(CallContext ctx,
+                                                                          BoardUid uid,
+                                                                          std::string alias) {
+  const auto self = shared_from_this();
+  auto before = co_await seen(ctx);
+  if (!before.ok()) co_return before.status();
+  if (!before->empty()) {
+    auto key = Hash::from_bytes(*before);
+    if (!key.ok()) co_return key.status();
+    const Hash hash = *key;
+    auto known =
+        co_await env_->control.call([hash](store::ControlStore& s) { return s.snapshot(hash); });
+    co_return known;
+  }
+  if (alias.size() > 64) co_return absl::InvalidArgumentError("alias: at most 64 characters");
+  auto session = require_session(uid);
+  if (!session.ok()) co_return session.status();
+  auto pulled = co_await pull_current_weights(*session);
+  if (!pulled.ok()) co_return pulled.status();
+  auto header = read_weights_header(*pulled->content);
+  if (!header.ok()) co_return header.status();
+  auto written = co_await env_->write_blob(pulled->content);
+  if (!written.ok()) co_return written.status();
+  const Hash hash = pulled->hash;
+  auto known =
+      co_await env_->control.call([hash](store::ControlStore& s) { return s.snapshot(hash); });
+  if (!known.ok() && !absl::IsNotFound(known.status())) co_return known.status();
+  model::Snapshot snapshot;
+  if (known.ok()) {
+    snapshot = *known;
+    snapshot.meta.etag = 0;
+  } else {
+    const BoardSlot& board = slot(uid);
+    snapshot.hash = hash;
+    snapshot.model_hash = header->model_hash;
+    snapshot.board_uid = uid;
+    if (board.active) {
+      snapshot.run_id = board.active->id();
+      snapshot.attempt = board.active->run().attempt;
+    }
+    snapshot.step = pulled->step;
+    snapshot.bytes = pulled->content->size();
+    snapshot.meta = env_->new_meta(ctx.actor);
+  }
+  if (!alias.empty() &&
+      std::find(snapshot.aliases.begin(), snapshot.aliases.end(), alias) == snapshot.aliases.end())
+    snapshot.aliases.push_back(alias);
+  store::Batch batch;
+  batch.actor = ctx.actor;
+  batch.command_id = ctx.command_id;
+  batch.request_id = ctx.request_id;
+  batch.response = hash.str();
+  batch.changes.push_back(store::PutSnapshot{snapshot});
+  auto events = co_await env_->control.commit(std::move(batch));
+  if (!events.ok()) co_return events.status();
+  for (const auto& event : *events)
+    if (const auto* body = std::get_if<model::Snapshot>(&event.body); body && body->hash == hash)
+      snapshot = *body;
+  co_return snapshot;
+}
+
+asio::awaitable<Status> Orchestrator::Impl::put_weights(Session session, Hash snapshot,
+                                                        Hash model_hash) {
+  auto content = co_await env_->read_blob(snapshot);
+  if (!content.ok()) co_return content.status();
+  auto state = co_await session->get_state(true);
+  if (!state.ok()) co_return state.status();
+  if (state->weights_hash == snapshot && state->model_hash == model_hash)
+    co_return absl::OkStatus();  // it is there already
+  auto done = co_await load_image(*env_, session, *state, model_hash);
+  if (!done.ok()) co_return done;
+  CommandLog command(*env_, session->hello().uid, Uuid{});
+  done = co_await command.begin("restore", snapshot);
+  if (!done.ok()) co_return done;
+  done = co_await session->send(model::Resource::kWeights, 0, *content);
+  co_await command.settle(done);
+  if (!done.ok()) co_return done;
+  state = co_await session->get_state(true);
+  if (!state.ok()) co_return state.status();
+  env_->registry->note_state(session->hello().uid, *state);
+  if (!state->weights_hash.is_zero() && state->weights_hash != snapshot)
+    co_return absl::DataLossError("the board holds weights " + state->weights_hash.hex() +
+                                  " after restoring " + snapshot.hex());
+  co_return absl::OkStatus();
+}
+
+asio::awaitable<Result<model::Board>> Orchestrator::Impl::restore_weights(CallContext ctx,
+                                                                          BoardUid uid,
+                                                                          Hash snapshot) {
+  const auto self = shared_from_this();
+  auto before = co_await seen(ctx);
+  if (!before.ok()) co_return before.status();
+  auto session = require_session(uid);
+  if (!session.ok()) co_return session.status();
+  if (before->empty()) {
+    auto free = require_free(uid);
+    if (!free.ok()) co_return free;
+    auto row = co_await env_->control.call(
+        [snapshot](store::ControlStore& s) { return s.snapshot(snapshot); });
+    if (!row.ok()) co_return row.status();
+    BoardSlot& board = slot(uid);
+    auto guard = co_await board.exclusive.lock();
+    auto done = co_await put_weights(*session, snapshot, row->model_hash);
+    if (!done.ok()) co_return done;
+    store::Batch batch;
+    batch.actor = ctx.actor;
+    batch.command_id = ctx.command_id;
+    batch.request_id = ctx.request_id;
+    batch.response = uid.str();
+    model::Board value = *env_->registry->find(uid);
+    value.meta.etag = 0;
+    batch.changes.push_back(store::PutBoard{std::move(value)});
+    auto events = co_await env_->control.commit(std::move(batch));
+    if (!events.ok()) co_return events.status();
+  }
+  for (auto& board : env_->registry->boards())
+    if (board.uid == uid) co_return board;
+  co_return absl::NotFoundError("board " + uid.hex() + " was deleted meanwhile");
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------
+
+Status Orchestrator::Impl::fail_stale_jobs() {
+  store::ListQuery query;
+  query.page_size = 1000;
+  auto page = env_->control.call_sync([query](store::ControlStore& s) { return s.jobs(query); });
+  if (!page.ok()) return page.status();
+  store::Batch batch;
+  for (auto& job : page->items) {
+    const bool open =
+        job.state == model::Job::State::kQueued || job.state == model::Job::State::kRunning;
+    if (job.kind != model::Job::Kind::kEvaluate || !open) continue;
+    job.state = model::Job::State::kFailed;
+    job.reason = interrupted_reason();
+    job.message = job.reason.text;
+    job.meta.etag = 0;
+    batch.changes.push_back(store::PutJob{job});
+  }
+  if (batch.changes.empty()) return absl::OkStatus();
+  auto done = env_->control.call_sync(
+      [&batch](store::ControlStore& s) { return s.commit(std::move(batch)); });
+  return done.status();
+}
+
+asio::awaitable<Status> Orchestrator::Impl::put_job(model::Job job, std::string actor,
+                                                    std::vector<store::Change> extra) {
+  store::Batch batch;
+  batch.actor = std::move(actor);
+  batch.changes = std::move(extra);
+  job.meta.etag = 0;
+  batch.changes.push_back(store::PutJob{std::move(job)});
+  auto done = co_await env_->control.commit(std::move(batch));
+  co_return done.status();
+}
+
+asio::awaitable<Result<model::Job>> Orchestrator::Impl::evaluate(CallContext ctx, BoardUid uid,
+                                                                 Hash snapshot, Uuid dataset,
+                                                                 std::string split) {
+  const auto self = shared_from_this();
+  auto before = co_await seen(ctx);
+  if (!before.ok()) co_return before.status();
+  if (!before->empty()) {
+    auto key = uuid_of(*before);
+    if (!key.ok()) co_return key.status();
+    const Uuid id = *key;
+    auto job = co_await env_->control.call([id](store::ControlStore& s) { return s.job(id); });
+    co_return job;
+  }
+  if (split.empty()) split = "test";
+  if (split != "train" && split != "heldout" && split != "test")
+    co_return absl::InvalidArgumentError("split: train, heldout or test are allowed");
+  auto session = require_session(uid);
+  if (!session.ok()) co_return session.status();
+  auto free = require_free(uid);
+  if (!free.ok()) co_return free;
+  EvalTask task;
+  task.uid = uid;
+  task.snapshot = snapshot;
+  task.dataset = dataset;
+  task.split = split;
+  task.actor = ctx.actor;
+  if (!snapshot.is_zero()) {
+    auto row = co_await env_->control.call(
+        [snapshot](store::ControlStore& s) { return s.snapshot(snapshot); });
+    if (!row.ok()) co_return row.status();
+    task.model_hash = row->model_hash;
+  }
+  auto data =
+      co_await env_->control.call([dataset](store::ControlStore& s) { return s.dataset(dataset); });
+  if (!data.ok()) co_return data.status();
+  task.job.id = new_uuid();
+  task.job.kind = model::Job::Kind::kEvaluate;
+  task.job.state = model::Job::State::kRunning;
+  task.job.message = absl::StrCat("split ", split, " of dataset '", data->name, "'");
+  task.job.meta = env_->new_meta(ctx.actor);
+  store::Batch batch;
+  batch.actor = ctx.actor;
+  batch.command_id = ctx.command_id;
+  batch.request_id = ctx.request_id;
+  batch.response = task.job.id.str();
+  batch.changes.push_back(store::PutJob{task.job});
+  auto events = co_await env_->control.commit(std::move(batch));
+  if (!events.ok()) co_return events.status();
+  if (const auto* stored = find_body<model::Job>(*events)) task.job = *stored;
+  model::Job job = task.job;
+  asio::co_spawn(env_->io, evaluate_job(std::move(task)), fleet::Detached{});
+  co_return job;
+}
+
+asio::awaitable<void> Orchestrator::Impl::evaluate_job(EvalTask task) {
+  const auto self = shared_from_this();
+  ++active_coroutines_;
+  model::Job job = task.job;
+  const std::string actor = task.actor;
+  auto evaluation = co_await evaluate_board(std::move(task));
+  std::vector<store::Change> extra;
+  if (evaluation.ok()) {
+    job.state = model::Job::State::kSucceeded;
+    job.progress_permille = 1000;
+    job.message =
+        absl::StrCat(evaluation->accuracy.correct, " of ", evaluation->accuracy.total, " correct");
+    const std::string key = evaluation->id.str();
+    job.result_key.assign(key.begin(), key.end());
+    extra.push_back(store::PutEvaluation{*evaluation});
+  } else {
+    job.state = model::Job::State::kFailed;
+    job.reason = reason_from(evaluation.status());
+    job.message = job.reason.text;
+  }
+  auto done = co_await put_job(job, actor, std::move(extra));
+  if (!done.ok()) env_->say(4, "evaluation: store: " + done.ToString());
+  --active_coroutines_;
+  ended_.notify();
+}
+
+asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(EvalTask task) {
+  BoardSlot& board = slot(task.uid);
+  auto guard = co_await board.exclusive.lock();
+  auto session = require_session(task.uid);
+  if (!session.ok()) co_return session.status();
+  auto state = co_await (*session)->get_state(true);
+  if (!state.ok()) co_return state.status();
+  if (task.snapshot.is_zero()) {
+    task.model_hash = state->model_hash;
+    if (state->model_hash.is_zero() || !state->has_weights)
+      co_return with_reason(absl::FailedPreconditionError("the board holds no weights"),
+                            "NO_WEIGHTS", "Name a snapshot, or train first.");
+  } else {
+    auto done = co_await put_weights(*session, task.snapshot, task.model_hash);
+    if (!done.ok()) co_return done;
+  }
+  jobs::JobControl& jobs = env_->jobs;
+  const Uuid dataset = task.dataset;
+  const Hash model_hash = task.model_hash;
+  CallContext ctx;
+  ctx.command_id = new_uuid();
+  std::function<void(Done<model::DerivedSamples>)> operation =
+      [&jobs, ctx, dataset, model_hash](Done<model::DerivedSamples> done) {
+        jobs.derive(ctx, dataset, model_hash, std::move(done));
+      };
+  auto derived = co_await await_done<model::DerivedSamples>(env_->io, std::move(operation));
+  if (!derived.ok()) co_return derived.status();
+  auto set = co_await load_samples(*env_, split_blob(*derived, task.split));
+  if (!set.ok()) co_return set.status();
+  if (set->empty())
+    co_return with_reason(
+        absl::FailedPreconditionError("the dataset has no samples in split " + task.split),
+        "NO_SAMPLES", "Choose another split.");
+  // Progress is kept for who looks at the job; twice a second is enough.
+  const auto shown = std::make_shared<std::chrono::steady_clock::time_point>();
+  const std::uint32_t total = set->count();
+  model::Job job = task.job;
+  const std::string actor = task.actor;
+  std::function<void(std::uint32_t)> progress = [this, shown, total, job,
+                                                 actor](std::uint32_t done) mutable {
+    const auto now = std::chrono::steady_clock::now();
+    if (done == total || now - *shown < std::chrono::milliseconds(500)) return;
+    *shown = now;
+    job.progress_permille = static_cast<std::uint32_t>(std::uint64_t{done} * 1000 / total);
+    store::Batch batch;
+    batch.actor = actor;
+    batch.changes.push_back(store::PutJob{job});
+    batch.changes.back() = store::PutJob{job};
+    env_->control.commit(std::move(batch), [](Result<std::vector<model::Event>>) {});
+  };
+  job.meta.etag = 0;
+  StopFn stop = [this] { return env_->stopping; };
+  auto outcome = co_await evaluate_streamed(*env_, *session, *set, stop, std::move(progress));
+  if (!outcome.ok()) co_return outcome.status();
+  auto confusion = co_await (*session)->receive(model::Resource::kEvalResult);
+  if (!confusion.ok()) co_return confusion.status();
+  model::Evaluation out;
+  out.id = new_uuid();
+  out.board_uid = task.uid;
+  out.model_hash = task.model_hash;
+  out.snapshot = task.snapshot;
+  out.dataset_id = task.dataset;
+  out.split = task.split;
+  out.accuracy = outcome->report.accuracy;
+  out.loss.sum = static_cast<std::int64_t>(outcome->report.loss);
+  out.loss.count = outcome->report.accuracy.total;
+  out.meta = env_->new_meta(task.actor);
+  out.confusion.resize(confusion->content.size() / 4);
+  for (std::size_t i = 0; i < out.confusion.size(); ++i) {
+    const auto* p = reinterpret_cast<const unsigned char*>(confusion->content.data()) + 4 * i;
+    out.confusion[i] = p[0] | p[1] << 8 | p[2] << 16 | static_cast<std::uint32_t>(p[3]) << 24;
+  }
+  co_return out;
+}
+
+}  // namespace odt::training

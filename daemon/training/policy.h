@@ -1,0 +1,44 @@
+#pragma once
+
+#include "base/result.h"
+#include "model/board.h"
+#include "model/library.h"
+#include "model/run.h"
+
+// Settings of a run: ranges (rules 1.3, 1.5, 1.6, 1.11) and the automatic policy (rule 1.9).
+namespace odt::training {
+
+enum class Drift : std::uint8_t { kMild, kStrong };
+
+// Strong: fewer than 50 held-out samples, or held-out accuracy below 3/4 of the model's on its own
+// data (an unknown source accuracy counts as 100 %).
+Drift judge_drift(const model::Accuracy& heldout, const model::Accuracy& source);
+
+// What is settled before hyperparameters are: place and size.
+struct Placement {
+  std::uint32_t k = 15;
+  std::uint32_t batch = 8;
+  bool streamed = false;
+  bool operator==(const Placement&) const = default;
+};
+// Batch that the policy wants where nobody says otherwise.
+std::uint32_t policy_batch(const model::HyperParams& asked, Drift drift);
+
+// Every field set. `asked` wins field by field over the policy.
+model::HyperParams resolve(const model::HyperParams& asked, Drift drift, const Placement& place,
+                           bool has_ce_scale, bool has_heldout);
+
+// Ranges of resolved settings, against what the board takes. Errors: INVALID_ARGUMENT naming the
+// field, the value, its limits and what they come from.
+Status check_ranges(const model::HyperParams& effective, const model::Model& model,
+                    const model::Board& board);
+// The fields as asked that do not depend on the policy (list lengths, k against rule set).
+Status check_asked(const model::HyperParams& asked);
+
+// Limits of mu_weight (rule 1.5).
+struct MuRange {
+  std::int32_t low, high;
+};
+MuRange mu_weight_range(std::uint32_t k, model::Rounding rounding, std::uint32_t batch);
+
+}  // namespace odt::training

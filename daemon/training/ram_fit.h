@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "model/board.h"
+#include "model/library.h"
+#include "training/policy.h"
+
+// Does a run fit a board? An estimate from the model's figures; the board has the last word.
+namespace odt::training {
+
+struct RamNeed {
+  std::uint64_t image = 0, trainer = 0, samples = 0;
+  std::uint64_t total() const { return image + trainer + samples; }
+};
+struct SampleCounts {
+  std::uint32_t train = 0, heldout = 0;
+};
+
+// Values per sample as a board takes them.
+std::uint32_t sample_len(const model::Model& model);
+RamNeed ram_need(const model::Model& model, const SampleCounts& counts, const Placement& place);
+
+// Placements to try, best first: k 15 before 8, resident before streamed, the batch wanted before
+// smaller ones. What `asked` pins is never changed. Only those that fit by estimate (all, where the
+// model's or the board's figures are unknown). Errors: RESOURCE_EXHAUSTED with what is needed and
+// which settings would fit.
+Result<std::vector<Placement>> placements(const model::Model& model, const model::Board& board,
+                                          const SampleCounts& counts,
+                                          const model::HyperParams& asked, std::uint32_t batch);
+
+}  // namespace odt::training

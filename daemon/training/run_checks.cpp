@@ -1,0 +1,151 @@
+#include "training/run_checks.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
+
+#include "training/board_ops.h"
+#include "training/ram_fit.h"
+
+namespace odt::training {
+namespace {
+
+Status refuse(Status status, const char* reason, const std::string& remedy) {
+  return with_reason(std::move(status), reason, remedy);
+}
+
+std::string shape_text(const std::vector<std::uint32_t>& shape) {
+  return shape.empty() ? "(none)" : absl::StrJoin(shape, "x");
+}
+
+std::uint64_t count(const std::vector<std::uint32_t>& shape) {
+  std::uint64_t n = shape.empty() ? 0 : 1;
+  for (const auto d : shape) n *= d;
+  return n;
+}
+
+asio::awaitable<Status> check_snapshot(Env& env, std::shared_ptr<model::RunSpec> spec,
+                                       model::Board board) {
+  const Hash hash = spec->start_snapshot;
+  auto content = co_await env.read_blob(hash);
+  if (!content.ok())
+    co_return refuse(absl::NotFoundError("start snapshot " + hash.hex() + " is not here"),
+                     "SNAPSHOT_NOT_FOUND", "List the snapshots: odtctl weights list.");
+  auto header = read_weights_header(**content);
+  if (!header.ok()) co_return header.status();
+  if (header->model_hash != spec->model_hash)
+    co_return refuse(
+        absl::InvalidArgumentError("start snapshot " + hash.hex().substr(0, 12) +
+                                   " belongs to model " + header->model_hash.hex().substr(0, 12) +
+                                   ", the run to " + spec->model_hash.hex().substr(0, 12)),
+        "OTHER_MODEL", "Choose a snapshot of this model.");
+  if (board.rules_version != 0 && header->rules_version != board.rules_version)
+    co_return refuse(absl::FailedPreconditionError(
+                         absl::StrCat("start snapshot has rules version ", header->rules_version,
+                                      ", board ", board.name, " has ", board.rules_version)),
+                     "OTHER_RULES", "Use a board whose firmware has that version.");
+  auto& hyper = spec->hyper;
+  if (hyper.k && *hyper.k != header->k)
+    co_return refuse(absl::InvalidArgumentError(
+                         absl::StrCat("k is ", *hyper.k, "; the start snapshot has k ", header->k)),
+                     "OUT_OF_RANGE", "Leave k out, or start from the model.");
+  hyper.k = header->k;
+  co_return absl::OkStatus();
+}
+
+}  // namespace
+
+Status check_shapes(const model::Model& model, const model::Dataset& dataset, bool evaluate) {
+  if (count(model.input_shape) != count(dataset.shape))
+    return refuse(
+        absl::InvalidArgumentError(absl::StrCat(
+            "dataset '", dataset.name, "' has samples of shape ", shape_text(dataset.shape), " (",
+            count(dataset.shape), " values); model '", model.name, "' takes ",
+            shape_text(model.input_shape), " (", count(model.input_shape), ")")),
+        "SHAPE_MISMATCH", "Import the dataset again with the model's shape (resize).");
+  if (dataset.n_classes > model.n_classes)
+    return refuse(absl::InvalidArgumentError(absl::StrCat("dataset '", dataset.name, "' has ",
+                                                          dataset.n_classes, " classes; model '",
+                                                          model.name, "' has ", model.n_classes)),
+                  "CLASS_MISMATCH", "Use a model with at least as many classes.");
+  if (dataset.train == 0)
+    return refuse(
+        absl::InvalidArgumentError("dataset '" + dataset.name + "' has no training samples"),
+        "NO_SAMPLES", "Import it again with a training split.");
+  if (dataset.train > 65535 || dataset.heldout > 65535)
+    return refuse(absl::InvalidArgumentError(absl::StrCat(
+                      "dataset '", dataset.name, "' has ", dataset.train, " training and ",
+                      dataset.heldout, " held-out samples; at most 65535 each")),
+                  "OUT_OF_RANGE", "Import it again with fewer samples.");
+  if (evaluate && dataset.test == 0)
+    return refuse(absl::InvalidArgumentError("evaluate is set, but dataset '" + dataset.name +
+                                             "' has no test split"),
+                  "NO_TEST_SPLIT", "Import it again with a test split, or do not evaluate.");
+  return absl::OkStatus();
+}
+
+Status check_settings(const RunParts& parts, const model::HyperParams& asked,
+                      model::HyperParams* guess) {
+  ODT_TRY(check_asked(asked));
+  const bool fixed = asked.policy == model::Policy::kFixed;
+  const SampleCounts counts{parts.dataset.train, parts.dataset.heldout};
+  // Which step the policy will take is known only after the first evaluation: both must do.
+  for (const Drift drift : {Drift::kMild, Drift::kStrong}) {
+    // Ranges first: they are errors of the request, whatever the board is.
+    Placement asked_place;
+    asked_place.batch = policy_batch(asked, drift);
+    if (parts.board.max_batch != 0 && !asked.batch)
+      asked_place.batch = std::min(asked_place.batch, parts.board.max_batch);
+    if (asked.k) asked_place.k = *asked.k;
+    if (asked.rule_set == model::RuleSet::kNitiLiteral) asked_place.k = 8;
+    const bool heldout = parts.dataset.heldout != 0;
+    ODT_TRY(check_ranges(resolve(asked, drift, asked_place, parts.model.has_ce_scale, heldout),
+                         parts.model, parts.board));
+    ODT_ASSIGN(const auto fit,
+               placements(parts.model, parts.board, counts, asked, asked_place.batch));
+    const auto resolved = resolve(asked, drift, fit.front(), parts.model.has_ce_scale, heldout);
+    ODT_TRY(check_ranges(resolved, parts.model, parts.board));
+    if (guess != nullptr && fixed) *guess = resolved;
+  }
+  return absl::OkStatus();
+}
+
+asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::RunSpec> spec,
+                                            std::shared_ptr<model::HyperParams> guess) {
+  RunParts parts;
+  const model::Board* board = env.registry->find(spec->board_uid);
+  if (board == nullptr)
+    co_return refuse(absl::NotFoundError("board " + spec->board_uid.hex() + " is not known"),
+                     "BOARD_NOT_FOUND", "List the boards: odtctl board list.");
+  parts.board = *board;
+  const Hash model_hash = spec->model_hash;
+  auto model = co_await env.control.call(
+      [model_hash](store::ControlStore& s) { return s.model(model_hash); });
+  if (!model.ok()) {
+    if (!absl::IsNotFound(model.status())) co_return model.status();
+    co_return refuse(absl::NotFoundError("model " + model_hash.hex() + " is not known"),
+                     "MODEL_NOT_FOUND", "List the models: odtctl model list.");
+  }
+  parts.model = std::move(*model);
+  const Uuid dataset_id = spec->dataset_id;
+  auto dataset = co_await env.control.call(
+      [dataset_id](store::ControlStore& s) { return s.dataset(dataset_id); });
+  if (!dataset.ok()) {
+    if (!absl::IsNotFound(dataset.status())) co_return dataset.status();
+    co_return refuse(absl::NotFoundError("dataset " + dataset_id.hex() + " is not known"),
+                     "DATASET_NOT_FOUND", "List the datasets: odtctl data list.");
+  }
+  parts.dataset = std::move(*dataset);
+  Status ok = check_shapes(parts.model, parts.dataset, spec->evaluate);
+  if (!ok.ok()) co_return ok;
+  if (!spec->start_snapshot.is_zero()) {
+    ok = co_await check_snapshot(env, spec, parts.board);
+    if (!ok.ok()) co_return ok;
+  }
+  if (spec->name.size() > 64)
+    co_return absl::InvalidArgumentError("name: at most 64 characters are allowed");
+  ok = check_settings(parts, spec->hyper, guess.get());
+  if (!ok.ok()) co_return ok;
+  co_return parts;
+}
+
+}  // namespace odt::training

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "training/env.h"
+#include "training/policy.h"
+
+// What must hold before a run is queued: everything that can be known without the board.
+namespace odt::training {
+
+struct RunParts {
+  model::Board board;
+  model::Model model;
+  model::Dataset dataset;
+};
+// Reads model, dataset and start snapshot of the spec and checks them against each other and the
+// board; completes spec.hyper.k from the snapshot. `guess`: settings where they are certain already
+// (policy FIXED). Errors: NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION, RESOURCE_EXHAUSTED.
+asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::RunSpec> spec,
+                                            std::shared_ptr<model::HyperParams> guess);
+
+// The parts that need no store.
+Status check_shapes(const model::Model& model, const model::Dataset& dataset, bool evaluate);
+Status check_settings(const RunParts& parts, const model::HyperParams& asked,
+                      model::HyperParams* guess);
+
+}  // namespace odt::training

@@ -1,0 +1,323 @@
+#include <absl/strings/str_cat.h>
+
+#include "data/order.h"
+#include "training/ram_fit.h"
+#include "training/run_task.h"
+
+// From nothing on the board to a started run: image, weights, samples, start score, StartRun.
+namespace odt::training {
+namespace {
+
+using model::RunState;
+
+Status missing(const Status& status, const char* what) {
+  return with_reason(Status(status.code(), absl::StrCat(what, ": ", status.message())), "NOT_FOUND",
+                     "It was deleted; start a run with what is there.");
+}
+
+}  // namespace
+
+asio::awaitable<Status> RunTask::load_library() {
+  if (model_ && dataset_) co_return absl::OkStatus();
+  const Hash hash = run_.spec.model_hash;
+  auto model =
+      co_await env_->control.call([hash](store::ControlStore& s) { return s.model(hash); });
+  if (!model.ok()) co_return missing(model.status(), "model of the run");
+  const Uuid id = run_.spec.dataset_id;
+  auto dataset =
+      co_await env_->control.call([id](store::ControlStore& s) { return s.dataset(id); });
+  if (!dataset.ok()) co_return missing(dataset.status(), "dataset of the run");
+  model_ = std::move(*model);
+  dataset_ = std::move(*dataset);
+  co_return absl::OkStatus();
+}
+
+asio::awaitable<Status> RunTask::derive_samples() {
+  if (!derived_) {
+    CallContext ctx;
+    ctx.command_id = new_uuid();
+    const Uuid dataset = run_.spec.dataset_id;
+    const Hash model = run_.spec.model_hash;
+    jobs::JobControl& jobs = env_->jobs;
+    std::function<void(Done<model::DerivedSamples>)> operation =
+        [&jobs, ctx, dataset, model](Done<model::DerivedSamples> done) {
+          jobs.derive(ctx, dataset, model, std::move(done));
+        };
+    auto derived = co_await await_done<model::DerivedSamples>(env_->io, std::move(operation));
+    if (!derived.ok()) {
+      const Status& why = derived.status();
+      // UNAVAILABLE would read as a lost board.
+      const auto code = absl::IsUnavailable(why) ? absl::StatusCode::kInternal : why.code();
+      co_return with_reason(
+          Status(code, absl::StrCat("samples of dataset '", dataset_->name, "': ", why.message())),
+          reason_of(why).empty() ? "DERIVE_FAILED" : reason_of(why), remedy_of(why));
+    }
+    derived_ = std::move(*derived);
+  }
+  if (!train_loaded_) {
+    auto set = co_await load_samples(*env_, derived_->train);
+    if (!set.ok()) co_return set.status();
+    train_ = std::move(*set);
+    train_loaded_ = true;
+  }
+  if (!heldout_loaded_) {
+    auto set = co_await load_samples(*env_, derived_->heldout);
+    if (!set.ok()) co_return set.status();
+    heldout_ = std::move(*set);
+    heldout_loaded_ = true;
+  }
+  if (run_.spec.evaluate && !test_loaded_) {
+    auto set = co_await load_samples(*env_, derived_->test);
+    if (!set.ok()) co_return set.status();
+    test_ = std::move(*set);
+    test_loaded_ = true;
+  }
+  if (train_.empty())
+    co_return with_reason(
+        absl::FailedPreconditionError("dataset '" + dataset_->name + "' has no training samples"),
+        "NO_SAMPLES", "Import it again with a training split.");
+  co_return absl::OkStatus();
+}
+
+asio::awaitable<Status> RunTask::begin_attempt() {
+  // A StartRun that may have reached the board uses its attempt up.
+  const bool next = run_.attempt == 0 || start_sent_ || run_.start_time_us != 0;
+  const std::uint32_t attempt = run_.attempt + (next ? 1 : 0);
+  const bool resumes = !run_.checkpoint_state.is_zero();
+  if (next && run_.attempt != 0) ++fruitless_;
+  start_sent_ = false;
+  Save what;
+  const std::uint32_t step = resumes ? run_.checkpoint_step : 0;
+  std::uint32_t epochs = 0;
+  if (resumes)
+    for (const auto& [key, epoch] : known_epochs_)
+      if (epoch.step == step) epochs = epoch.epoch + 1;
+  what.edit = [attempt, step, epochs](model::Run& r) {
+    r.attempt = attempt;
+    r.steps_done = step;
+    r.epochs_done = epochs;
+  };
+  if (run_.state != RunState::kPreparing)
+    what.to = To{RunState::kPreparing,
+                 attempt == 1 ? std::string("model and samples go to the board")
+                              : absl::StrCat("the board lost the run; attempt ", attempt,
+                                             resumes ? absl::StrCat(" from step ", step)
+                                                     : std::string(" from the start")),
+                 "odtd", Uuid{}};
+  auto saved = co_await save(std::move(what));
+  co_return saved;
+}
+
+asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState state) {
+  auto done = co_await begin_attempt();
+  if (!done.ok()) co_return done;
+  done = co_await derive_samples();
+  if (!done.ok()) co_return done;
+  done = interrupted(session);
+  if (!done.ok()) co_return done;
+  done = co_await load_image(*env_, session, state, run_.spec.model_hash);
+  if (!done.ok()) co_return done;
+  const bool resumes = !run_.checkpoint_state.is_zero();
+  if (!resumes) {
+    done = co_await push_start_snapshot(session);
+    if (!done.ok()) co_return done;
+    done = co_await measure_start(session);
+    if (!done.ok()) co_return done;
+  }
+  if (run_.effective.k.has_value()) {
+    Placement place;
+    place.k = *run_.effective.k;
+    place.batch = *run_.effective.batch;
+    place.streamed = *run_.effective.streamed;
+    done = co_await start_with(session, place);
+    co_return done;
+  }
+  auto places = choose_placements();
+  if (!places.ok()) co_return places.status();
+  Status last = absl::InternalError("no placement");
+  for (const Placement& place : *places) {
+    done = interrupted(session);
+    if (!done.ok()) co_return done;
+    last = co_await start_with(session, place);
+    if (!absl::IsResourceExhausted(last)) co_return last;
+    // The estimate was too good: the board has the last word. It keeps image and weights only.
+    env_->say(3, absl::StrCat(shown(), ": ", text_of(last)));
+    auto now = co_await session->get_state(false);
+    if (!now.ok()) co_return now.status();
+    done = co_await load_image(*env_, session, *now, run_.spec.model_hash);
+    if (!done.ok()) co_return done;
+    done = co_await push_start_snapshot(session);
+    if (!done.ok()) co_return done;
+  }
+  co_return last;
+}
+
+asio::awaitable<Status> RunTask::push_start_snapshot(Session session) {
+  const Hash start = run_.spec.start_snapshot;
+  if (start.is_zero()) co_return absl::OkStatus();
+  auto content = co_await env_->read_blob(start);
+  if (!content.ok()) co_return missing(content.status(), "start snapshot");
+  CommandLog command(*env_, slot_.uid, run_.id);
+  auto done = co_await command.begin("restore", start);
+  if (!done.ok()) co_return done;
+  done = co_await session->send(model::Resource::kWeights, 0, *content);
+  co_await command.settle(done);
+  co_return done;
+}
+
+asio::awaitable<Status> RunTask::measure_start(Session session) {
+  const bool heldout = !heldout_.empty() && run_.heldout_start.total == 0;
+  const bool test = run_.spec.evaluate && !test_.empty() && run_.before.total == 0;
+  if (!heldout && !test) co_return absl::OkStatus();
+  auto done = co_await go(RunState::kEvaluating, "accuracy before training");
+  if (!done.ok()) co_return done;
+  if (heldout) {
+    auto outcome = co_await evaluate_streamed(*env_, session, heldout_, stop_fn(session));
+    if (!outcome.ok()) co_return outcome.status();
+    const model::Accuracy accuracy = outcome->report.accuracy;
+    Save what;
+    what.edit = [accuracy](model::Run& r) { r.heldout_start = r.heldout_best = accuracy; };
+    done = co_await save(std::move(what));
+    if (!done.ok()) co_return done;
+  }
+  if (test) {
+    auto outcome = co_await evaluate_streamed(*env_, session, test_, stop_fn(session));
+    if (!outcome.ok()) co_return outcome.status();
+    const model::Accuracy accuracy = outcome->report.accuracy;
+    Save what;
+    what.edit = [accuracy](model::Run& r) { r.before = accuracy; };
+    done = co_await save(std::move(what));
+    if (!done.ok()) co_return done;
+  }
+  done = co_await go(RunState::kPreparing, "samples go to the board");
+  co_return done;
+}
+
+Result<std::vector<Placement>> RunTask::choose_placements() const {
+  const model::Board* board = env_->registry->find(slot_.uid);
+  const Drift drift = judge_drift(run_.heldout_start, model_->source_accuracy);
+  const SampleCounts counts{train_.count(), heldout_.count()};
+  return placements(*model_, *board, counts, run_.spec.hyper, policy_batch(run_.spec.hyper, drift));
+}
+
+asio::awaitable<Status> RunTask::settle_placement(Placement place) {
+  const Drift drift = judge_drift(run_.heldout_start, model_->source_accuracy);
+  const auto effective =
+      resolve(run_.spec.hyper, drift, place, model_->has_ce_scale, !heldout_.empty());
+  const model::Board* board = env_->registry->find(slot_.uid);
+  Status in_range = check_ranges(effective, *model_, *board);
+  if (!in_range.ok()) co_return in_range;
+  const std::uint32_t samples = train_.count();
+  const std::uint32_t total = data::steps_per_epoch(samples, *effective.batch) * *effective.epochs;
+  const std::uint32_t rules = board->rules_version;
+  Save what;
+  what.edit = [effective, samples, total, rules](model::Run& r) {
+    r.effective = effective;
+    r.train_samples = samples;
+    r.steps_total = total;
+    r.rules_version = rules;
+  };
+  auto saved = co_await save(std::move(what));
+  co_return saved;
+}
+
+asio::awaitable<Status> RunTask::start_with(Session session, Placement place) {
+  const bool first = !run_.effective.k.has_value();
+  Status done = absl::OkStatus();
+  if (!place.streamed) {
+    done = co_await push_resident(session);
+    if (!done.ok()) co_return done;
+  }
+  if (first) {
+    done = co_await settle_placement(place);
+    if (!done.ok()) co_return done;
+    if (run_.spec.hyper.guard.value_or(true) && heldout_.empty()) {
+      done = co_await warn("NO_GUARD", "without a held-out set the guard is off",
+                           "Import the dataset with a held-out split.");
+      if (!done.ok()) co_return done;
+    }
+  }
+  if (!run_.checkpoint_state.is_zero()) {
+    done = co_await push_checkpoint(session);
+    if (!done.ok()) co_return done;
+  }
+  done = interrupted(session);
+  if (!done.ok()) co_return done;
+  done = co_await send_start(session);
+  if (absl::IsResourceExhausted(done) && first) {
+    // The next placement is settled afresh.
+    Save what;
+    what.edit = [](model::Run& r) { r.effective = {}; };
+    start_sent_ = false;
+    auto saved = co_await save(std::move(what));
+    if (!saved.ok()) co_return saved;
+  }
+  co_return done;
+}
+
+asio::awaitable<Status> RunTask::push_resident(Session session) {
+  const auto role = [](model::SampleRole r) { return static_cast<std::uint32_t>(r); };
+  auto sent = co_await session->send(model::Resource::kSamples, role(model::SampleRole::kTrain),
+                                     train_.blob());
+  if (!sent.ok()) co_return sent;
+  if (!heldout_.empty())
+    sent = co_await session->send(model::Resource::kSamples, role(model::SampleRole::kHeldout),
+                                  heldout_.blob());
+  co_return sent;
+}
+
+asio::awaitable<Status> RunTask::push_checkpoint(Session session) {
+  auto state = co_await env_->read_blob(run_.checkpoint_state);
+  if (!state.ok()) co_return missing(state.status(), "checkpoint");
+  auto sent = co_await session->send(model::Resource::kState, 0, *state);
+  if (!sent.ok()) co_return sent;
+  if (run_.checkpoint_best.is_zero()) co_return absl::OkStatus();
+  auto best = co_await env_->read_blob(run_.checkpoint_best);
+  if (!best.ok()) co_return missing(best.status(), "best weights of the checkpoint");
+  sent = co_await session->send(model::Resource::kBestWeights, 0, *best);
+  co_return sent;
+}
+
+model::DeviceRunSpec RunTask::device_spec() const {
+  model::DeviceRunSpec spec;
+  spec.hyper = run_.effective;
+  spec.train_samples = train_.count();
+  spec.heldout_samples = heldout_.count();
+  spec.sample_set_hash = derived_->sample_set_hash;
+  spec.streamed = *run_.effective.streamed;
+  spec.hold_at_epoch = true;
+  spec.telemetry_every = *run_.effective.telemetry_every;
+  return spec;
+}
+
+asio::awaitable<Status> RunTask::send_start(Session session) {
+  session::BoardSession::StartRun start;
+  start.run_id = run_.id;
+  start.attempt = run_.attempt;
+  start.spec = device_spec();
+  if (!run_.checkpoint_state.is_zero()) {
+    start.expect_state = run_.checkpoint_state;
+  } else if (!run_.spec.start_snapshot.is_zero()) {
+    start.from_weights = true;
+    start.expect_weights = run_.spec.start_snapshot;
+  }
+  CommandLog command(*env_, slot_.uid, run_.id);
+  auto begun = co_await command.begin("start_run", start.expect_state);
+  if (!begun.ok()) co_return begun;
+  // The board may report steps before its answer is seen here.
+  slot_.job_run = run_.id;
+  slot_.job_attempt = run_.attempt;
+  start_sent_ = true;
+  auto started = co_await session->start_run(std::move(start));
+  co_await command.settle(started.status());
+  if (!started.ok()) {
+    // A refusal that is not about the link: this attempt has not begun.
+    if (!absl::IsUnavailable(started.status()) && !absl::IsDeadlineExceeded(started.status()))
+      start_sent_ = false;
+    co_return started.status();
+  }
+  env_->registry->note_state(slot_.uid, *started);
+  co_return absl::OkStatus();
+}
+
+}  // namespace odt::training

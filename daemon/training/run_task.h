@@ -1,0 +1,131 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "training/board_ops.h"
+#include "training/board_slot.h"
+#include "training/policy.h"
+
+namespace odt::training {
+
+// One run from QUEUED to its end: a coroutine on the links thread. It survives the loss of the
+// session (WAITING_BOARD) and of the daemon: everything it needs is in the store and on the board.
+class RunTask final : public std::enable_shared_from_this<RunTask> {
+ public:
+  RunTask(std::shared_ptr<Env> env, BoardSlot& slot, model::Run run);
+
+  const model::Run& run() const { return run_; }
+  const Uuid& id() const { return run_.id; }
+
+  // Runs until the run is final or odtd stops. Once.
+  asio::awaitable<void> main();
+  // Commits desired; the run follows. Also ends a QUEUED run that is to be cancelled.
+  // Errors: FAILED_PRECONDITION (final).
+  asio::awaitable<Result<model::Run>> set_desired(CallContext ctx, model::Desired desired,
+                                                  bool active);
+
+  // News of the board.
+  void on_epoch(model::EpochResult epoch);
+  void on_job(const model::JobChanged& job);
+  void on_step(model::TelemetryFrame frame);
+  void on_diverged(const Status& why);  // a step differs from its record
+
+ private:
+  struct To {
+    model::RunState state;
+    std::string cause;
+    std::string actor = "odtd";
+    Uuid command_id;
+  };
+  using Edit = std::function<void(model::Run&)>;
+  struct Save {
+    Edit edit;
+    std::vector<store::Change> extra;  // before the run's own change
+    std::optional<To> to;
+    std::string actor = "odtd";
+    Uuid command_id;
+    std::string request_id;
+  };
+  // The one way to change the run: serialised, committed, then visible.
+  asio::awaitable<Status> save(Save what);
+  asio::awaitable<Status> go(model::RunState state, std::string cause);  // no-op where it is so
+  asio::awaitable<Status> warn(std::string code, std::string text, std::string remedy);
+  asio::awaitable<void> end(model::RunState state, Status why);
+
+  // run_task.cpp: the loop over sessions.
+  asio::awaitable<void> wait_board();
+  asio::awaitable<Status> drive(Session session);
+  asio::awaitable<void> cancel();
+  asio::awaitable<Status> stop_board();  // where it holds this run
+  asio::awaitable<void> idle(std::chrono::milliseconds time);
+  // OK, or why the current session's work must stop: CANCELLED (look at desired, stopping),
+  // UNAVAILABLE (session), DATA_LOSS (diverged).
+  Status interrupted(const Session& session) const;
+  StopFn stop_fn(const Session& session);
+  asio::awaitable<Status> hold_paused(Session session, std::string cause);
+
+  // run_prepare.cpp: from nothing on the board to a started run.
+  asio::awaitable<Status> prepare(Session session, model::DeviceState state);
+  asio::awaitable<Status> begin_attempt();
+  asio::awaitable<Status> load_library();
+  asio::awaitable<Status> derive_samples();
+  asio::awaitable<Status> measure_start(Session session);
+  asio::awaitable<Status> push_start_snapshot(Session session);
+  asio::awaitable<Status> start_with(Session session, Placement place);
+  asio::awaitable<Status> push_resident(Session session);
+  asio::awaitable<Status> push_checkpoint(Session session);
+  asio::awaitable<Status> send_start(Session session);
+  asio::awaitable<Status> settle_placement(Placement place);
+  Result<std::vector<Placement>> choose_placements() const;
+  model::DeviceRunSpec device_spec() const;
+
+  // run_train.cpp: a started run.
+  bool consistent(const model::DeviceState& state) const;
+  asio::awaitable<Status> follow(Session session, model::DeviceState state);
+  asio::awaitable<Status> follow_resident(Session session, model::DeviceState state);
+  asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);
+  asio::awaitable<Status> streamed_step(Session session, std::uint32_t step);
+  asio::awaitable<Status> streamed_end_epoch(Session session, std::uint32_t epoch);
+  asio::awaitable<Status> fetch_epochs(Session session, std::uint32_t end);
+  asio::awaitable<Status> drain_epochs(Session session);
+  asio::awaitable<Status> take_epoch(Session session, model::EpochResult epoch);
+  asio::awaitable<Status> checkpoint(Session session, model::EpochResult epoch);
+  asio::awaitable<Status> control(Session session, session::BoardSession::Action action);
+  asio::awaitable<Status> pause_board(Session session);
+  asio::awaitable<Status> load_epochs();
+  Status compare_epoch(const model::EpochResult& epoch, bool* known) const;
+
+  // run_finish.cpp: the last epoch is recorded.
+  asio::awaitable<Status> finish(Session session);
+  asio::awaitable<Status> keep_weights(Session session, model::DeviceState state);
+  asio::awaitable<Status> after_training(Session session, bool holds);
+
+  void add_telemetry(model::TelemetryFrame frame);
+  std::string shown() const { return "run " + run_.id.hex().substr(0, 16); }
+
+  std::shared_ptr<Env> env_;
+  BoardSlot& slot_;
+  model::Run run_;
+  fleet::AsyncMutex saving_;
+
+  std::optional<model::Model> model_;
+  std::optional<model::Dataset> dataset_;
+  std::optional<model::DerivedSamples> derived_;
+  data::SampleSet train_, heldout_, test_;
+  bool train_loaded_ = false, heldout_loaded_ = false, test_loaded_ = false;
+
+  std::map<std::pair<std::uint32_t, std::uint32_t>, model::EpochResult> known_epochs_;
+  bool epochs_loaded_ = false;
+  std::deque<model::EpochResult> inbox_;
+  std::optional<model::JobChanged> job_news_;
+  std::optional<Status> diverged_;
+  bool start_sent_ = false;      // StartRun of this attempt may have reached the board
+  bool reloaded_ = false;        // from the store after a restart of odtd
+  std::uint32_t fruitless_ = 0;  // attempts since the last epoch
+  std::vector<std::uint32_t> order_;
+  std::int64_t order_epoch_ = -1;
+};
+
+}  // namespace odt::training

@@ -1,0 +1,376 @@
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+
+#include "data/order.h"
+#include "training/run_task.h"
+
+// A run that the board holds: epochs, checkpoints, pause, streamed batches.
+namespace odt::training {
+namespace {
+
+using model::JobState;
+using model::RunState;
+using Action = session::BoardSession::Action;
+using std::chrono::steady_clock;
+
+constexpr auto kQuiet = std::chrono::seconds(2);  // without news: ask the board
+
+bool same_result(const model::EpochResult& a, const model::EpochResult& b) {
+  return a.step == b.step && a.loss == b.loss && a.train == b.train && a.heldout == b.heldout &&
+         a.best_step == b.best_step && a.state_hash == b.state_hash;
+}
+
+Status diverged(const std::string& text) {
+  return with_reason(absl::DataLossError(text), "DIVERGED",
+                     "Both records are kept. Replay the run, and check the board's memory.");
+}
+
+}  // namespace
+
+asio::awaitable<Status> RunTask::load_epochs() {
+  if (epochs_loaded_) co_return absl::OkStatus();
+  const Uuid id = run_.id;
+  auto epochs = co_await env_->control.call([id](store::ControlStore& s) { return s.epochs(id); });
+  if (!epochs.ok()) co_return epochs.status();
+  for (auto& epoch : *epochs) known_epochs_[{epoch.attempt, epoch.epoch}] = epoch;
+  epochs_loaded_ = true;
+  co_return absl::OkStatus();
+}
+
+bool RunTask::consistent(const model::DeviceState& state) const {
+  if (state.step < run_.checkpoint_step) return false;
+  if (!run_.effective.k.has_value()) return false;  // started, but never recorded here
+  for (const auto& [key, epoch] : known_epochs_) {
+    const bool comparable = key.first == state.attempt && epoch.step == state.step &&
+                            epoch.epoch + 1 == state.epoch && !state.state_hash.is_zero();
+    if (comparable && epoch.state_hash != state.state_hash) return false;
+  }
+  return state.epoch >= run_.epochs_done;
+}
+
+asio::awaitable<Status> RunTask::follow(Session session, model::DeviceState state) {
+  slot_.job_run = run_.id;
+  slot_.job_attempt = run_.attempt;
+  auto done = co_await derive_samples();  // after a restart of odtd
+  if (!done.ok()) co_return done;
+  const bool streamed = *run_.effective.streamed;
+  if (run_.desired == model::Desired::kPause) {
+    if (!streamed && state.job == JobState::kRunning) {
+      done = co_await pause_board(session);
+      if (!done.ok()) co_return done;
+    }
+    done = co_await hold_paused(session, "paused on request");
+    co_return done;
+  }
+  done = co_await go(RunState::kRunning, reloaded_ ? "the board holds the run" : "training");
+  if (!done.ok()) co_return done;
+  reloaded_ = false;
+  if (streamed)
+    done = co_await follow_streamed(session, state);
+  else
+    done = co_await follow_resident(session, state);
+  co_return done;
+}
+
+asio::awaitable<Status> RunTask::control(Session session, Action action) {
+  CommandLog command(*env_, slot_.uid, run_.id);
+  auto done = co_await command.begin("job_control", Hash{});
+  if (!done.ok()) co_return done;
+  done = co_await session->job_control(run_.id, action);
+  co_await command.settle(done);
+  co_return done;
+}
+
+asio::awaitable<Status> RunTask::pause_board(Session session) {
+  auto done = co_await control(session, Action::kPause);
+  // Over already: there is nothing left to pause.
+  if (absl::IsFailedPrecondition(done)) co_return absl::OkStatus();
+  if (!done.ok()) co_return done;
+  const auto deadline = steady_clock::now() + std::chrono::seconds(10);
+  while (steady_clock::now() < deadline) {
+    auto state = co_await session->get_state(false);
+    if (!state.ok()) co_return state.status();
+    env_->registry->note_state(slot_.uid, *state);
+    if (state->job != JobState::kRunning) co_return absl::OkStatus();
+    co_await slot_.signal.wait_for(std::chrono::milliseconds(100));
+  }
+  co_return absl::DeadlineExceededError("the board did not pause within 10 s");
+}
+
+asio::awaitable<Status> RunTask::fetch_epochs(Session session, std::uint32_t end) {
+  for (std::uint32_t epoch = run_.epochs_done; epoch < end; ++epoch) {
+    const bool here = std::any_of(inbox_.begin(), inbox_.end(),
+                                  [epoch](const auto& e) { return e.epoch == epoch; });
+    if (here) continue;
+    auto done = co_await session->get_epoch(epoch);
+    if (absl::IsNotFound(done) || absl::IsOutOfRange(done))
+      co_return absl::AbortedError(
+          absl::StrCat("the board has no record of epoch ", epoch, " any more"));
+    if (!done.ok()) co_return done;
+  }
+  std::sort(inbox_.begin(), inbox_.end(),
+            [](const auto& a, const auto& b) { return a.epoch < b.epoch; });
+  co_return absl::OkStatus();
+}
+
+asio::awaitable<Status> RunTask::follow_resident(Session session, model::DeviceState state) {
+  auto done = co_await fetch_epochs(session, state.epoch);
+  if (!done.ok()) co_return done;
+  if (state.job == JobState::kPaused || state.job == JobState::kReady) {
+    done = co_await control(session, Action::kResume);
+    if (!done.ok()) co_return done;
+  }
+  auto heard = steady_clock::now();
+  while (true) {
+    if (!inbox_.empty()) heard = steady_clock::now();
+    done = co_await drain_epochs(session);
+    if (!done.ok()) co_return done;
+    if (run_.epochs_done >= *run_.effective.epochs) break;
+    done = interrupted(session);
+    if (!done.ok()) co_return done;
+    if (run_.desired == model::Desired::kPause) {
+      done = co_await pause_board(session);
+      if (!done.ok()) co_return done;
+      done = co_await hold_paused(session, "paused on request");
+      co_return done;
+    }
+    if (job_news_ && job_news_->job == JobState::kFailed)
+      co_return with_reason(
+          absl::InternalError(absl::StrCat("the board's training failed: ", job_news_->text)),
+          "BOARD_FAILED", "Look at the board's log lines.");
+    if (steady_clock::now() - heard >= kQuiet) {
+      heard = steady_clock::now();
+      auto now = co_await session->get_state(false);
+      if (!now.ok()) co_return now.status();
+      env_->registry->note_state(slot_.uid, *now);
+      if (now->run_id != run_.id || now->attempt != run_.attempt ||
+          now->job == JobState::kStopped || now->job == JobState::kNone)
+        co_return absl::AbortedError("the board does not hold the run any more");
+      if (now->job == JobState::kFailed)
+        co_return with_reason(absl::InternalError("the board's training failed"), "BOARD_FAILED",
+                              "Look at the board's log lines.");
+      if (now->job == JobState::kPaused || now->job == JobState::kReady) {
+        done = co_await control(session, Action::kResume);
+        if (!done.ok()) co_return done;
+      }
+      done = co_await fetch_epochs(session, now->epoch);
+      if (!done.ok()) co_return done;
+      continue;
+    }
+    if (inbox_.empty()) co_await slot_.signal.wait_until(heard + kQuiet);
+  }
+  done = co_await finish(session);
+  co_return done;
+}
+
+asio::awaitable<Status> RunTask::drain_epochs(Session session) {
+  while (!inbox_.empty()) {
+    model::EpochResult epoch = std::move(inbox_.front());
+    inbox_.pop_front();
+    if (epoch.epoch > run_.epochs_done) {
+      const std::uint32_t end = epoch.epoch;
+      inbox_.push_front(std::move(epoch));
+      auto fetched = co_await fetch_epochs(session, end);
+      if (!fetched.ok()) co_return fetched;
+      if (inbox_.front().epoch > run_.epochs_done)
+        co_return absl::AbortedError(
+            absl::StrCat("the board did not send the record of epoch ", run_.epochs_done));
+      continue;
+    }
+    auto taken = co_await take_epoch(session, std::move(epoch));
+    if (!taken.ok()) co_return taken;
+  }
+  co_return absl::OkStatus();
+}
+
+Status RunTask::compare_epoch(const model::EpochResult& epoch, bool* known) const {
+  *known = false;
+  for (const auto& [key, record] : known_epochs_) {
+    if (key.second != epoch.epoch) continue;
+    if (!same_result(record, epoch))
+      return diverged(absl::StrCat("epoch ", epoch.epoch, " of attempt ", epoch.attempt,
+                                   " has state ", epoch.state_hash.hex().substr(0, 16),
+                                   "; attempt ", key.first, " recorded ",
+                                   record.state_hash.hex().substr(0, 16)));
+    if (key.first == epoch.attempt) *known = true;
+  }
+  return absl::OkStatus();
+}
+
+asio::awaitable<Status> RunTask::take_epoch(Session session, model::EpochResult epoch) {
+  epoch.run_id = run_.id;
+  epoch.attempt = run_.attempt;
+  epoch.board_uid = slot_.uid;
+  if (epoch.time_us == 0) epoch.time_us = env_->clock.now_us();
+  if (epoch.loss.kind == model::LossKind::kUnspecified) epoch.loss.kind = run_.effective.loss;
+  if (epoch.loss.count == 0) epoch.loss.count = epoch.train.total;
+  bool known = false;
+  Status same = compare_epoch(epoch, &known);
+  Save what;
+  const bool next = epoch.epoch + 1 > run_.epochs_done;
+  if (!known) what.extra.push_back(store::AppendEpoch{epoch});
+  what.edit = [epoch](model::Run& r) {
+    r.epochs_done = std::max(r.epochs_done, epoch.epoch + 1);
+    r.steps_done = std::max(r.steps_done, epoch.step);
+    r.best_step = epoch.best_step;
+    if (r.effective.guard.value_or(false) && epoch.heldout.total != 0 &&
+        epoch.heldout.correct > r.heldout_best.correct)
+      r.heldout_best = epoch.heldout;
+  };
+  if (!known || next) {
+    // Durable before anything else: what is acknowledged is gone from the board.
+    auto saved = co_await save(std::move(what));
+    if (!saved.ok()) {
+      if (absl::IsDataLoss(saved)) co_return diverged(text_of(saved));
+      co_return saved;
+    }
+    known_epochs_[{epoch.attempt, epoch.epoch}] = epoch;
+    fruitless_ = 0;
+  }
+  if (!same.ok()) co_return same;
+  const bool last = epoch.epoch + 1 >= *run_.effective.epochs;
+  const std::uint32_t every = *run_.effective.checkpoint_epochs;
+  if (!last && every != 0 && (epoch.epoch + 1) % every == 0) {
+    auto kept = co_await checkpoint(session, epoch);
+    if (!kept.ok()) co_return kept;
+  }
+  auto acked = co_await session->ack_epoch(run_.id, run_.attempt, epoch.epoch);
+  co_return acked;
+}
+
+asio::awaitable<Status> RunTask::checkpoint(Session session, model::EpochResult epoch) {
+  // The board holds for some seconds only: when it has gone on, the next epoch will do.
+  auto state = co_await session->receive(model::Resource::kState);
+  if (absl::IsAborted(state.status()) || absl::IsFailedPrecondition(state.status()))
+    co_return absl::OkStatus();
+  if (!state.ok()) co_return state.status();
+  auto content = std::make_shared<const std::string>(std::move(state->content));
+  if (sha256(*content) != epoch.state_hash) {
+    if (state->version != epoch.step) co_return absl::OkStatus();
+    co_return diverged(absl::StrCat("the state of step ", epoch.step,
+                                    " as read has another hash than the board reported"));
+  }
+  const Hash best_hash = best_hash_of_state(*content);
+  const bool need_best = !best_hash.is_zero() && best_hash != run_.checkpoint_best;
+  if (need_best) {
+    auto best = co_await session->receive(model::Resource::kBestWeights);
+    if (absl::IsAborted(best.status()) || absl::IsFailedPrecondition(best.status()))
+      co_return absl::OkStatus();
+    if (!best.ok()) co_return best.status();
+    auto weights = std::make_shared<const std::string>(std::move(best->content));
+    if (sha256(*weights) != best_hash) co_return absl::OkStatus();
+    auto written = co_await env_->write_blob(weights);
+    if (!written.ok()) co_return written.status();
+  }
+  auto written = co_await env_->write_blob(content);
+  if (!written.ok()) co_return written.status();
+  Save what;
+  const Hash hash = epoch.state_hash;
+  const std::uint32_t step = epoch.step;
+  what.edit = [hash, best_hash, step](model::Run& r) {
+    r.checkpoint_state = hash;
+    r.checkpoint_best = best_hash;
+    r.checkpoint_step = step;
+  };
+  auto saved = co_await save(std::move(what));
+  co_return saved;
+}
+
+void RunTask::add_telemetry(model::TelemetryFrame frame) {
+  frame.run_id = run_.id;
+  frame.attempt = run_.attempt;
+  frame.board_uid = slot_.uid;
+  if (frame.time_us == 0) frame.time_us = env_->clock.now_us();
+  if (frame.loss.kind == model::LossKind::kUnspecified) frame.loss.kind = run_.effective.loss;
+  std::weak_ptr<RunTask> weak = weak_from_this();
+  asio::io_context& io = env_->io;
+  env_->telemetry.append(std::move(frame), [weak, &io](Status why) {
+    if (!absl::IsDataLoss(why)) return;
+    asio::post(io, [weak, why] {
+      if (auto task = weak.lock()) task->on_diverged(diverged(text_of(why)));
+    });
+  });
+}
+
+void RunTask::on_step(model::TelemetryFrame frame) {
+  // Streamed steps come with their answers.
+  if (run_.effective.streamed.value_or(false)) return;
+  add_telemetry(std::move(frame));
+}
+
+asio::awaitable<Status> RunTask::streamed_step(Session session, std::uint32_t step) {
+  const auto& e = run_.effective;
+  const std::uint32_t per_epoch = data::steps_per_epoch(train_.count(), *e.batch);
+  const std::uint32_t epoch = step / per_epoch;
+  if (order_epoch_ != epoch) {
+    order_ = data::epoch_order(*e.order_seed, epoch, train_.count());
+    order_epoch_ = epoch;
+  }
+  const std::uint32_t first = step % per_epoch * *e.batch;
+  const std::uint32_t n = std::min(*e.batch, train_.count() - first);
+  auto batch = std::make_shared<const std::string>(train_.batch(order_.data() + first, n));
+  const std::uint32_t batch_id = env_->next_id();
+  const std::uint32_t slot = step & 1;
+  auto sent = co_await session->send(model::Resource::kBatch, slot, batch, batch_id);
+  if (!sent.ok()) co_return sent;
+  auto frame = co_await session->train_step(run_.id, run_.attempt, step, batch_id, slot);
+  if (!frame.ok()) co_return frame.status();
+  env_->registry->note_step(slot_.uid, step + 1);
+  frame->step = step;
+  if (frame->loss.count == 0) frame->loss.count = n;
+  const std::uint32_t every = *e.telemetry_every;
+  if (every != 0 && step % every == 0) add_telemetry(std::move(*frame));
+  co_return absl::OkStatus();
+}
+
+asio::awaitable<Status> RunTask::streamed_end_epoch(Session session, std::uint32_t epoch) {
+  std::uint32_t eval_id = 0;
+  if (!heldout_.empty()) {
+    auto outcome = co_await evaluate_streamed(*env_, session, heldout_, stop_fn(session));
+    if (!outcome.ok()) co_return outcome.status();
+    eval_id = outcome->eval_id;
+  }
+  auto ended = co_await session->end_epoch(run_.id, run_.attempt, epoch, eval_id);
+  if (!ended.ok()) co_return ended;
+  ended = co_await fetch_epochs(session, epoch + 1);
+  if (!ended.ok()) co_return ended;
+  ended = co_await drain_epochs(session);
+  co_return ended;
+}
+
+asio::awaitable<Status> RunTask::follow_streamed(Session session, model::DeviceState state) {
+  auto done = co_await fetch_epochs(session, state.epoch);
+  if (!done.ok()) co_return done;
+  done = co_await drain_epochs(session);
+  if (!done.ok()) co_return done;
+  if (state.step == 0 && !heldout_.empty() && *run_.effective.guard) {
+    // The guard's start score.
+    auto outcome = co_await evaluate_streamed(*env_, session, heldout_, stop_fn(session));
+    if (!outcome.ok()) co_return outcome.status();
+  }
+  const std::uint32_t per_epoch = data::steps_per_epoch(train_.count(), *run_.effective.batch);
+  std::uint32_t step = state.step;
+  for (std::uint32_t epoch = state.epoch; epoch < *run_.effective.epochs;) {
+    done = interrupted(session);
+    if (!done.ok()) co_return done;
+    if (run_.desired == model::Desired::kPause) {
+      done = co_await hold_paused(session, "paused on request");
+      co_return done;
+    }
+    if (step < (epoch + 1) * per_epoch) {
+      done = co_await streamed_step(session, step);
+      ++step;
+    } else {
+      done = co_await streamed_end_epoch(session, epoch);
+      ++epoch;
+    }
+    if (absl::IsFailedPrecondition(done))  // not where we thought: look again
+      co_return absl::AbortedError(text_of(done));
+    if (!done.ok()) co_return done;
+  }
+  done = co_await finish(session);
+  co_return done;
+}
+
+}  // namespace odt::training
