@@ -226,7 +226,7 @@ export class WatchLink {
     const attempt = this.status.attempt + 1;
     const now = this.deps.now();
     if (this.status.phase === "live" || this.status.phase === "stale") {
-      this.downSinceMs = this.status.lastFrameMs;
+      this.downSinceMs = now;
     }
     const gone = now - this.downSinceMs >= kGoneAfterMs || attempt >= 5;
     const delay = backoffMs(attempt, this.deps.random());

@@ -9,6 +9,7 @@ export interface Line {
   values: ArrayLike<number>; // NaN: no value
   colour: number; // index into the palette
   faint?: boolean; // raw values behind a smoothed line
+  behind?: boolean; // belongs to the next line: comes and goes with it, and gives its figure
   dots?: boolean;
   step?: boolean; // constant until the next value
 }
@@ -63,7 +64,7 @@ export function LineChart(props: LineChartProps) {
         element,
       );
       plot.current = made;
-      props.lines.forEach((l, i) => made.setSeries(i + 1, { show: !hidden.has(l.label) }));
+      props.lines.forEach((_, i) => made.setSeries(i + 1, { show: isShown(props.lines, i, hidden) }));
       observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
       observer.observe(element);
     });
@@ -81,11 +82,13 @@ export function LineChart(props: LineChartProps) {
     if (zoomed) plot.current?.redraw();
   }, [data]);
 
-  const toggle = (label: string, index: number): void => {
+  const toggle = (label: string): void => {
     const next = new Set(hidden);
     if (!next.delete(label)) next.add(label);
     setHidden(next);
-    plot.current?.setSeries(index + 1, { show: !next.has(label) });
+    props.lines.forEach((_, i) =>
+      plot.current?.setSeries(i + 1, { show: isShown(props.lines, i, next) }),
+    );
   };
   const resetZoom = (): void => {
     setZoomed(false);
@@ -135,13 +138,13 @@ export function LineChart(props: LineChartProps) {
             style={{ height: `${height}px` }}
           />
           <ul class="legend" aria-label={`Lines of ${props.title}`}>
-            {props.lines.map((line, i) => (
+            {legendOf(props.lines).map(({ line, figure }) => (
               <li key={line.label}>
                 <button
                   type="button"
                   class={`legend-item ${line.faint === true ? "faint" : ""}`}
                   aria-pressed={!hidden.has(line.label)}
-                  onClick={() => toggle(line.label, i)}
+                  onClick={() => toggle(line.label)}
                 >
                   <svg viewBox="0 0 16 8" class="legend-key" aria-hidden="true">
                     <path
@@ -152,7 +155,7 @@ export function LineChart(props: LineChartProps) {
                     />
                   </svg>
                   <span>{line.label}</span>
-                  <span class="legend-value">{valueAt(line, at, cursor === null, props.format)}</span>
+                  <span class="legend-value">{valueAt(figure, at, cursor === null, props.format)}</span>
                 </button>
               </li>
             ))}
@@ -165,6 +168,21 @@ export function LineChart(props: LineChartProps) {
       )}
     </figure>
   );
+}
+
+/// Lines of the legend, each with the line that its figure is read from.
+function legendOf(lines: readonly Line[]): { line: Line; figure: Line }[] {
+  return lines.flatMap((line, i) => {
+    if (line.behind === true) return [];
+    const before = lines[i - 1];
+    return [{ line, figure: before?.behind === true ? before : line }];
+  });
+}
+
+function isShown(lines: readonly Line[], i: number, hidden: ReadonlySet<string>): boolean {
+  const line = lines[i];
+  const named = line?.behind === true ? lines[i + 1] : line;
+  return named === undefined || !hidden.has(named.label);
 }
 
 const lastWithValue = (props: LineChartProps): number => props.x.length - 1;
@@ -180,9 +198,9 @@ function valueAt(line: Line, at: number, newest: boolean, format: (v: number) =>
 /// The chart in one sentence, for those who do not see it.
 export function describe(props: LineChartProps): string {
   const n = props.x.length;
-  const ends = props.lines
-    .filter((l) => l.faint !== true)
-    .map((l) => `${l.label} ${valueAt(l, n - 1, true, props.format)}`);
+  const ends = legendOf(props.lines).map(
+    ({ line, figure }) => `${line.label} ${valueAt(figure, n - 1, true, props.format)}`,
+  );
   const range = `${props.xLabel} ${props.x[0] ?? 0} to ${props.x[n - 1] ?? 0}`;
   return `${props.title}, ${range}. Newest: ${ends.join(", ")}.`;
 }

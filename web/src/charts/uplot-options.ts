@@ -82,7 +82,7 @@ export function buildOptions(
   return {
     width: Math.max(width, 120),
     height,
-    padding: [8, 8, 0, 0],
+    padding: [8, 16, 0, 0],
     legend: { show: false },
     cursor: {
       drag: { x: true, y: false, dist: 6 },

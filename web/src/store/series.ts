@@ -1,8 +1,8 @@
 import type { TelemetryFrame } from "../api/types";
 import { lossPerSample } from "./numbers";
 
-/// Most steps a run keeps in the browser. Beyond, every second one goes: the whole run stays in view
-/// and the chart says how many of how many it shows.
+/// Most steps a run keeps in the browser. Beyond, every second one goes and only every second new one
+/// stays: the whole run stays in view and the chart says how many of how many it shows.
 export const kSeriesCap = 4096;
 export const kMaxLayers = 16;
 
@@ -32,6 +32,8 @@ export class StepSeries {
   private readonly cap: number;
   private length_ = 0;
   private layers_ = 0;
+  private stride = 1; // of so many new steps one is kept; doubles whenever the series is full
+  private tailAge = 1; // steps that the last point stands for; it stays once that is the stride
   private readonly steps: Float64Array;
   private readonly losses: Float64Array;
   private readonly accuracies: Float64Array;
@@ -56,10 +58,20 @@ export class StepSeries {
 
   clear(): void {
     this.length_ = 0;
+    this.stride = 1;
+    this.tailAge = 1;
   }
 
   /// Adds or, for a step that is there already (a step done again after a resume), replaces.
   add(point: StepPoint): void {
+    if (this.length_ > 0 && point.step > this.lastStep) {
+      if (this.tailAge < this.stride) {
+        this.tailAge++;
+        this.write(this.length_ - 1, point);
+        return;
+      }
+      this.tailAge = 1;
+    }
     let at = this.lowerBound(point.step);
     const known = at < this.length_ && this.steps[at] === point.step;
     if (!known) {
@@ -120,12 +132,13 @@ export class StepSeries {
     return lo;
   }
 
-  // Keeps every second point, and the last.
+  // Keeps every second point, the first and the last.
   private thin(): void {
     const half = Math.floor(this.length_ / 2);
     for (const c of this.columns()) {
-      for (let i = 0; i < half; i++) c[i] = c[2 * i + 1] ?? NaN;
+      for (let i = 1; i < half; i++) c[i] = c[2 * i + 1] ?? NaN;
     }
     this.length_ = half;
+    this.stride *= 2;
   }
 }

@@ -84,7 +84,7 @@ function RunCells({ run, board }: { run: Run; board: Board }) {
         {active ? (
           <RunProgress run={run} detail={detail} />
         ) : (
-          <span class="sub">
+          <span class="sub" title={run.reason?.text ?? ""}>
             {run.reason?.code ? run.reason.text || run.reason.code : runLabel(run)}
           </span>
         )}

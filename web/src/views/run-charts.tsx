@@ -12,6 +12,7 @@ import { dark } from "./theme";
 import { isActive } from "./words";
 
 const kSmoothing = 0.95;
+const kLayerSmoothing = 0.9;
 
 interface ChartProps {
   run: Run;
@@ -105,7 +106,7 @@ export function LossChart({ run, detail }: ChartProps) {
       lines={lines}
       version={version * 1000 + epochs.length}
       note={useStepNote(detail)}
-      format={(v) => decimal(v, Math.abs(v) < 10 ? 2 : 0)}
+      format={(v) => decimal(v, Math.abs(v) < 10 && v !== 0 ? 2 : 0)}
       dark={dark.value}
       syncKey={detail.runHex}
       yMin={0}
@@ -133,18 +134,24 @@ export function LayerChart({ run, detail, quantity }: ChartProps & { quantity: Q
   const layers = detail.steps.layers;
   const names = layerNames(run, layers);
   const x = detail.steps.column("step");
-  const lines: Line[] = names.map((label, i) => ({
-    label,
-    values: detail.steps.layerColumn(quantity, i),
+  const columns = names.map((_, i) => detail.steps.layerColumn(quantity, i));
+  const raw = (i: number): Line => ({
+    label: `${names[i] ?? ""}, each step`,
+    values: columns[i] ?? [],
     colour: i,
+    faint: true,
     step: true,
-  }));
-  const { title } = kQuantities[quantity];
+    behind: true,
+  });
+  const lines: Line[] = names.flatMap((label, i) => [
+    raw(i),
+    { label, values: smooth(columns[i] ?? [], kLayerSmoothing), colour: i },
+  ]);
+  const { title, about } = kQuantities[quantity];
   const common = {
     title,
     xLabel: "step",
     x,
-    lines,
     version,
     note: useStepNote(detail),
     format: (v: number) => (Number.isInteger(v) ? String(v) : v.toFixed(1)),
@@ -152,11 +159,11 @@ export function LayerChart({ run, detail, quantity }: ChartProps & { quantity: Q
     empty: emptyText(run, detail),
   };
   return (
-    <div class="chart-choice">
+    <div class="chart-choice" title={about}>
       {heat && layers > 0 ? (
-        <Heatmap {...common} />
+        <Heatmap {...common} lines={names.map((label, i) => ({ ...raw(i), label }))} />
       ) : (
-        <LineChart {...common} unit="" syncKey={detail.runHex} />
+        <LineChart {...common} lines={lines} unit="" syncKey={detail.runHex} />
       )}
       {layers > 0 && (
         <button

@@ -109,7 +109,11 @@ const kSettings: Setting[] = [
   ["SR seed", (h) => optional(h.srSeed)],
   ["Samples", (h) => (h.streamed === undefined ? "" : h.streamed ? "streamed" : "resident")],
   ["Telemetry every", (h) => optional(h.telemetryEvery)],
-  ["State to host every", (h) => (h.checkpointEpochs === undefined ? "" : `${h.checkpointEpochs} epochs`)],
+  ["State to host every", (h) => (h.checkpointEpochs === undefined
+        ? ""
+        : h.checkpointEpochs === 1
+          ? "epoch"
+          : `${h.checkpointEpochs} epochs`)],
 ];
 
 /// What the board was told, and beside it what was asked for where that differs.

@@ -3,12 +3,12 @@ import { DesiredState, Run_ReplayVerdict, RunState, type Run } from "../api/type
 import { changeRun, pending, replay } from "../store/actions";
 import { serverNowMs } from "../store/clock";
 import { boardName, datasetName, modelName, runs } from "../store/fleet";
-import { count, duration, kNone, percent, points, uuid } from "../store/format";
+import { count, duration, kNone, percent, uuid } from "../store/format";
 import { fleetKnown, linkLive } from "../store/link";
 import { fraction, usToMs } from "../store/numbers";
 import type { RunDetail } from "../store/run-detail";
 import { runLabel } from "./board-state";
-import { Empty, Panel, ProblemBox, Progress, Tile } from "./parts/bits";
+import { Delta, Empty, Panel, ProblemBox, Progress, Tile } from "./parts/bits";
 import { liveRunLook, ReplayBadge, stepsDone, useRunDetail } from "./parts/run-bits";
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
@@ -189,11 +189,7 @@ function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
         value={
           <>
             {percent(after)}{" "}
-            {Number.isFinite(after - before) && (
-              <span class={after < before ? "delta tone-bad" : "delta tone-ok"}>
-                {points(before, after)}
-              </span>
-            )}
+            {Number.isFinite(after - before) && <Delta from={before} to={after} />}
           </>
         }
         note={

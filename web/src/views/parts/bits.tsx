@@ -15,6 +15,13 @@ export function Progress({ done, total, label }: { done: number; total: number; 
   );
 }
 
+/// A change of accuracy in points, signed; what rounds to nothing is neither good nor bad.
+export function Delta({ from, to }: { from: number; to: number }) {
+  const small = Math.abs(to - from) < 0.0005;
+  const tone = small ? "quiet" : to < from ? "tone-bad" : "tone-ok";
+  return <span class={`delta ${tone}`}>{points(from, to)}</span>;
+}
+
 /// before → after with the gain in points, coloured and signed.
 export function BeforeAfter({ before, after }: {
   before: Accuracy | undefined;
@@ -23,7 +30,7 @@ export function BeforeAfter({ before, after }: {
   const [b, a] = [fraction(before), fraction(after)];
   if (!Number.isFinite(b) && !Number.isFinite(a)) return <span class="quiet">{kNone}</span>;
   const gain = Number.isFinite(a - b) ? (
-    <span class={a < b ? "delta tone-bad" : "delta tone-ok"}>{points(b, a)}</span>
+    <Delta from={b} to={a} />
   ) : null;
   return (
     <span class="before-after">
