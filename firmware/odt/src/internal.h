@@ -7,6 +7,10 @@
 #include "odt/odt.h"
 #include "odt/trainer.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define ODT_NONE 0xFFFFFFFFu
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -182,4 +186,7 @@ void odt_load_layer(const odt_trainer_t* t, odt_layer_t* l);
 void odt_epoch_stats_reset(odt_trainer_t* t);
 uint8_t odt_resolve_rounding(const odt_run_spec_t* spec);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
