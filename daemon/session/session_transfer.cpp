@@ -115,10 +115,11 @@ asio::awaitable<Status> SessionImpl::send_once(wire::XferOpen open,
   const Status pushed = co_await push_window(*opened, open.xfer_id, content, progress, &acked);
   end_transfer();
   memory_->partial[boot()] = {open.resource, open.index, open.size, open.crc32, acked};
-  if (!pushed.ok()) co_return pushed;
+  if (closed_ || worth_retry(pushed)) co_return pushed;
+  // A refusal in a WINDOW is a code only; the answer to COMMIT says what is wrong.
   const Status committed =
       co_await call_status(wire::request::xfer_commit(open.xfer_id, open.crc32));
-  co_return committed;
+  co_return committed.ok() ? pushed : committed;
 }
 
 asio::awaitable<Status> SessionImpl::push_window(wire::XferOpened opened, std::uint32_t xfer_id,
