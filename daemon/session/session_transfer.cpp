@@ -224,9 +224,9 @@ asio::awaitable<Status> SessionImpl::receive_once(wire::XferOpen open, Received*
   end_transfer();
   if (!pulled.ok()) co_return pulled;
   const bool sound = wire::crc32(out->content) == opened->crc32;
-  const Status ended =
-      co_await call_status(sound ? wire::request::xfer_commit(open.xfer_id, opened->crc32)
-                                 : wire::request::xfer_abort(open.xfer_id));
+  std::string end = wire::request::xfer_abort(open.xfer_id);
+  if (sound) end = wire::request::xfer_commit(open.xfer_id, opened->crc32);
+  const Status ended = co_await call_status(end);
   if (!sound) co_return absl::DataLossError("received content has another CRC");
   // All bytes are here and proven; a board that has forgotten the transfer meanwhile changes
   // nothing.
