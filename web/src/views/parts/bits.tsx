@@ -55,9 +55,10 @@ export function Hash({ value, label }: { value: Uint8Array | string; label: stri
     });
   };
   return (
-    <button type="button" class="hash" title={hex} aria-label={`Copy ${label} ${hex}`} onClick={copy}>
+    <button type="button" class="hash" title={hex} onClick={copy}>
       <code>{shortHash(hex)}</code>
       <span class="hash-hint">{copied ? "copied" : "copy"}</span>
+      <span class="sr-only"> {label}</span>
     </button>
   );
 }
