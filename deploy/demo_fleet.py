@@ -271,7 +271,8 @@ class Demo:
         if self.args.json:
             target = pathlib.Path(self.args.json)
             part = target.with_name(target.name + ".part")
-            part.write_text(json.dumps({"boards": rows}, indent=1) + "\n")
+            boards = [{k: v for k, v in row.items() if k not in ("shift", "state")} for row in rows]
+            part.write_text(json.dumps({"boards": boards}, indent=1) + "\n")
             part.replace(target)
         found = self.faults(rows)
         for fault in found:
