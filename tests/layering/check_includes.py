@@ -24,7 +24,7 @@ ALLOWED = {
     "training": {"base", "model", "session", "fleet", "store", "data", "jobs"},
     "api": {"base", "model", "store", "jobs", "training", "proto/api"},
     "app": {"base", "model", "link", "wire", "session", "fleet", "store", "data", "jobs", "training", "api"},
-    "compiler": {"base", "model", "firmware/odt"},
+    "compiler": {"base", "model", "data", "firmware/odt"},
     "worker": {"base", "model", "data", "compiler", "firmware/odt"},
     "cli": {"base", "proto/api"},
     "firmware/odt": set(),
