@@ -115,11 +115,13 @@ void ControlThread::commit(Batch batch,
 }
 
 asio::awaitable<Result<std::vector<model::Event>>> ControlThread::commit(Batch batch) {
-  return call([impl = impl_.get(), batch = std::move(batch)](ControlStore& store) mutable {
-    auto events = store.commit(std::move(batch));
-    if (events.ok()) impl->publish(*events);
-    return events;
-  });
+  return detail::call_on_thread<ControlStore>(
+      [impl = impl_.get(), batch = std::move(batch)](ControlStore& store) mutable {
+        auto events = store.commit(std::move(batch));
+        if (events.ok()) impl->publish(*events);
+        return events;
+      },
+      [this](std::function<void(ControlStore&)> f) { return post(std::move(f)); });
 }
 
 Identity ControlThread::identity() const { return impl_->identity; }

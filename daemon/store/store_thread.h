@@ -32,8 +32,16 @@ template <typename Store, typename F, typename Post>
 auto call_on_thread(F fn, Post post) -> asio::awaitable<std::invoke_result_t<F, Store&>> {
   using R = std::invoke_result_t<F, Store&>;
   static_assert(!std::is_void_v<R>, "return a Status, so that a stopped store can say so");
+  struct State {
+    F fn;
+    Post post;
+  };
+  // GCC 12 copies arguments of the coroutine inside async_initiate bit by bit: it gets a bare
+  // pointer.
+  auto* raw = new State{std::move(fn), std::move(post)};
   return asio::async_initiate<const asio::use_awaitable_t<>, void(R)>(
-      [](auto&& handler, F function, Post poster) {
+      [raw](auto&& handler) {
+        std::shared_ptr<State> state(raw);
         using Handler = std::decay_t<decltype(handler)>;
         auto shared = std::make_shared<Handler>(std::move(handler));
         auto work = asio::make_work_guard(asio::get_associated_executor(*shared));
@@ -43,12 +51,16 @@ auto call_on_thread(F fn, Post post) -> asio::awaitable<std::invoke_result_t<F, 
             (*shared)(std::move(*r));
           });
         };
-        auto f = std::make_shared<F>(std::move(function));
-        if (!poster([f, answer](Store& store) { answer((*f)(store)); }))
+        if (!state->post([state, answer](Store& store) { answer(state->fn(store)); }))
           answer(stopped_answer<R>());
       },
-      asio::use_awaitable, std::move(fn), std::move(post));
+      asio::use_awaitable);
 }
+
+// GCC 12 destroys a temporary closure of a co_await expression twice.
+template <typename F>
+inline constexpr bool kSafeInCoAwait =
+    std::is_lvalue_reference_v<F> || std::is_trivially_destructible_v<F>;
 
 template <typename Store, typename F, typename Post>
 auto call_blocking(F fn, Post post) -> std::invoke_result_t<F, Store&> {
@@ -98,11 +110,18 @@ class ControlThread {
 
   // In a coroutine: runs fn on the store thread, resumes on the coroutine's executor.
   //   auto run = co_await control.call([id](ControlStore& s) { return s.run(id); });
+  // Where fn captures more than plain bytes, give it a name first (checked):
+  //   const auto read = [uid](ControlStore& s) { return s.board(uid); };
+  //   auto board = co_await control.call(read);
   template <typename F>
-  auto call(F fn) -> asio::awaitable<std::invoke_result_t<F, ControlStore&>> {
+  auto call(F&& fn) -> asio::awaitable<std::invoke_result_t<F, ControlStore&>> {
+    static_assert(detail::kSafeInCoAwait<F>, "give fn a name: auto f = [...]...; call(f)");
     return detail::call_on_thread<ControlStore>(
-        std::move(fn), [this](std::function<void(ControlStore&)> f) { return post(std::move(f)); });
+        std::decay_t<F>(std::forward<F>(fn)),
+        [this](std::function<void(ControlStore&)> f) { return post(std::move(f)); });
   }
+  // Make the batch in a statement of its own: GCC 12 destroys any aggregate temporary of a co_await
+  // expression (PutBoard{board}) twice.
   asio::awaitable<Result<std::vector<model::Event>>> commit(Batch batch);
   // Blocking; never from the links or front thread.
   template <typename F>
@@ -135,9 +154,10 @@ class TelemetryThread {
   // Frames appended before are written first. False: stopped.
   bool post(std::function<void(TelemetryStore&)> fn);
   template <typename F>
-  auto call(F fn) -> asio::awaitable<std::invoke_result_t<F, TelemetryStore&>> {
+  auto call(F&& fn) -> asio::awaitable<std::invoke_result_t<F, TelemetryStore&>> {
+    static_assert(detail::kSafeInCoAwait<F>, "give fn a name: auto f = [...]...; call(f)");
     return detail::call_on_thread<TelemetryStore>(
-        std::move(fn),
+        std::decay_t<F>(std::forward<F>(fn)),
         [this](std::function<void(TelemetryStore&)> f) { return post(std::move(f)); });
   }
   template <typename F>
