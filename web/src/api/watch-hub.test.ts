@@ -132,4 +132,13 @@ describe("WatchHub", () => {
     hub.detach(a.port);
     hub.detach(b.port);
   });
+
+  it("stays below the daemon's limit of topics", async () => {
+    const { script, hub, tab } = setUp();
+    const a = tab();
+    hub.receive(a.port, { type: "topics", topics: Array.from({ length: 400 }, (_, i) => `3:${i}` as const) });
+    await script.say(null);
+    hub.detach(a.port);
+    expect(script.requests.every((r) => r.topics.length <= 256)).toBe(true);
+  });
 });

@@ -19,6 +19,7 @@ export class RunDetail {
   readonly lastStep = signal(0);
   readonly problem: Signal<Problem | null> = signal(null);
   readonly loaded = signal(false);
+  private stepsWanted = false; // a fleet row needs the newest step only, not the curve
   private redraw: ReturnType<typeof setTimeout> | null = null;
   private refill: ReturnType<typeof setTimeout> | null = null;
 
@@ -38,14 +39,16 @@ export class RunDetail {
 
   addFrame(frame: TelemetryFrame): void {
     if (frame.gap !== 0) return;
-    this.steps.add(toPoint(frame));
     this.lastStep.value = Math.max(this.lastStep.value, frame.step);
+    if (!this.stepsWanted) return;
+    this.steps.add(toPoint(frame));
     this.totalSteps.value = Math.max(this.totalSteps.value, frame.step, this.steps.length);
     this.queueRedraw();
   }
 
   /// Epochs, the run's events and, if asked, steps, from the daemon's store.
   async load(withSteps: boolean): Promise<void> {
+    this.stepsWanted ||= withSteps;
     const { run } = clients();
     const options = { timeoutMs: kCallTimeoutMs };
     const runId = fromHex(this.runHex);
@@ -70,6 +73,7 @@ export class RunDetail {
 
   /// Steps were left out of the live stream: the curve gets them from the store a little later.
   refillSoon(): void {
+    if (!this.stepsWanted) return;
     this.refill ??= setTimeout(() => {
       this.refill = null;
       void this.refetchSteps();

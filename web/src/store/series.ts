@@ -34,16 +34,13 @@ export class StepSeries {
   private layers_ = 0;
   private stride = 1; // of so many new steps one is kept; doubles whenever the series is full
   private tailAge = 1; // steps that the last point stands for; it stays once that is the stride
-  private readonly steps: Float64Array;
-  private readonly losses: Float64Array;
-  private readonly accuracies: Float64Array;
+  private steps = new Float64Array(0); // all columns are made with the first step
+  private losses = new Float64Array(0);
+  private accuracies = new Float64Array(0);
   private readonly perLayer: Map<string, Float64Array> = new Map();
 
   constructor(cap = kSeriesCap) {
     this.cap = cap;
-    this.steps = new Float64Array(cap);
-    this.losses = new Float64Array(cap);
-    this.accuracies = new Float64Array(cap);
   }
 
   get length(): number {
@@ -64,6 +61,11 @@ export class StepSeries {
 
   /// Adds or, for a step that is there already (a step done again after a resume), replaces.
   add(point: StepPoint): void {
+    if (this.steps.length === 0) {
+      this.steps = new Float64Array(this.cap);
+      this.losses = new Float64Array(this.cap);
+      this.accuracies = new Float64Array(this.cap);
+    }
     if (this.length_ > 0 && point.step > this.lastStep) {
       if (this.tailAge < this.stride) {
         this.tailAge++;

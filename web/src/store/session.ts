@@ -17,12 +17,13 @@ export function startSession(): void {
 
 export const retryNow = (): void => watch.retryNow();
 
-/// Keeps one run live while it is shown: epochs always, steps (live and from the store) if asked.
+/// Shows one run's details: read from the store now and, while it is `live`, kept up by the stream. A run
+/// that ends is read once more when its view asks again with live off, so that its last records are there.
 /// Returns the release.
 export function showRun(runHex: string, options: { steps: boolean; live: boolean }): () => void {
   const detail = runDetail(runHex);
-  const releases = [watch.want(runTopic(runHex))];
-  if (options.live) releases.push(watch.want(telemetryTopic(runHex)));
+  const topics = options.live ? [runTopic(runHex), telemetryTopic(runHex)] : [];
+  const releases = topics.map((topic) => watch.want(topic));
   const entry = shown.get(runHex) ?? { holders: 0, steps: false };
   entry.holders++;
   entry.steps ||= options.steps;

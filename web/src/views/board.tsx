@@ -13,7 +13,7 @@ import { liveRunLook, ReplayBadge, RunProgress, useRunDetail } from "./parts/run
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
 import { AccuracyChart, LayerChart, LossChart } from "./run-charts";
-import { isActive } from "./words";
+import { isActive, isOpen } from "./words";
 
 export function BoardView({ uidHex }: { uidHex: string }) {
   const board = boards.get(uidHex).value;
@@ -130,7 +130,7 @@ function RenameForm({ board, close }: { board: Board; close: () => void }) {
 
 function RunPanel({ run }: { run: Run }) {
   const active = isActive(run.state);
-  const detail = useRunDetail(toHex(run.id), true, active);
+  const detail = useRunDetail(toHex(run.id), true, isOpen(run.state));
   const hex = toHex(run.id);
   return (
     <Panel

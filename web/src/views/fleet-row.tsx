@@ -7,7 +7,7 @@ import { BeforeAfter } from "./parts/bits";
 import { AccuracySpark, liveRunLook, ReplayBadge, RunProgress, useRunDetail } from "./parts/run-bits";
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
-import { isActive } from "./words";
+import { isActive, isOpen } from "./words";
 
 export function BoardRow({ uidHex }: { uidHex: string }) {
   const board = boards.get(uidHex).value;
@@ -70,7 +70,7 @@ function NoRun() {
 
 function RunCells({ run, board }: { run: Run; board: Board }) {
   const active = isActive(run.state);
-  const detail = useRunDetail(toHex(run.id), false, active);
+  const detail = useRunDetail(toHex(run.id), false, isOpen(run.state));
   const name = board.name || toHex(board.uid).slice(-8);
   const measured = run.after !== undefined && run.after.total > 0;
   const test = measured || (!active && run.before !== undefined);

@@ -14,7 +14,7 @@ import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
 import { RunCharts } from "./run-charts";
 import { EpochsPanel, EventsPanel, HashesPanel, HyperPanel } from "./run-panels";
-import { isActive, isOver } from "./words";
+import { isActive, isOpen, isOver } from "./words";
 
 export function RunView({ runHex }: { runHex: string }) {
   const run = runs.get(runHex).value;
@@ -37,7 +37,7 @@ export function RunView({ runHex }: { runHex: string }) {
 
 function RunPage({ run }: { run: Run }) {
   const hex = toHex(run.id);
-  const detail = useRunDetail(hex, true, isActive(run.state));
+  const detail = useRunDetail(hex, true, isOpen(run.state));
   return (
     <>
       <RunHead run={run} />

@@ -69,6 +69,9 @@ export const isActive = (s: RunState): boolean =>
 export const isOver = (s: RunState): boolean =>
   s === RunState.SUCCEEDED || s === RunState.FAILED || s === RunState.CANCELLED;
 
+/// May still change by itself: worth watching.
+export const isOpen = (s: RunState): boolean => !isOver(s);
+
 const kJobLooks: Record<Job_State, Look> = {
   [Job_State.UNSPECIFIED]: kUnknown,
   [Job_State.QUEUED]: { word: "queued", tone: "quiet", shape: "dashed" },
