@@ -1,0 +1,83 @@
+#!/bin/sh
+# Runs one board under QEMU in the foreground; ends with its parent.
+#
+# usage: qemu-board.sh [options] BOARD UIDHEX (--listen HOST:PORT | --connect HOST:PORT | --pty)
+#   BOARD          mps2_an505, mps2_an386 or lm3s6965evb
+#   UIDHEX         chip uid, 16 or 32 hex digits: these boards have no uid register of their own
+#   --listen       the UART is a TCP server (odtd dials); --connect: it dials odtd, for ever
+#   --pty          the UART is a pty; QEMU prints its name
+# options:
+#   --image FILE   firmware (default: build/bin/firmware/BOARD.elf)
+#   --seed HEX     16 digits, entropy of this boot (default: random)
+#   --log FILE     everything that the board sends
+#   --qmp PATH     QEMU's control socket
+set -eu
+
+die() {
+  printf 'qemu-board: %s\n' "$1" >&2
+  exit 2
+}
+usage() { sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0"; }
+
+image='' seed='' log='' qmp='' board='' uid='' mode='' where=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --image | --seed | --log | --qmp | --listen | --connect)
+      [ $# -ge 2 ] || die "$1 needs a value"
+      case $1 in
+        --image) image=$2 ;;
+        --seed) seed=$2 ;;
+        --log) log=$2 ;;
+        --qmp) qmp=$2 ;;
+        *) mode=${1#--} where=$2 ;;
+      esac
+      shift 2
+      ;;
+    --pty) mode=pty && shift ;;
+    -h | --help) usage && exit 0 ;;
+    -*) die "unknown option $1 (see --help)" ;;
+    *)
+      if [ -z "$board" ]; then board=$1; elif [ -z "$uid" ]; then uid=$1; else die "argument too many: $1"; fi
+      shift
+      ;;
+  esac
+done
+[ -n "$board" ] && [ -n "$uid" ] && [ -n "$mode" ] || {
+  usage >&2
+  exit 2
+}
+
+# identity: where the linker script ends the RAM, less 64 bytes (firmware/boards/BOARD/board.cmake)
+case $board in
+  mps2_an505) machine=mps2-an505 identity=0x383fffc0 ;;
+  mps2_an386) machine=mps2-an386 identity=0x203fffc0 ;;
+  lm3s6965evb) machine=lm3s6965evb identity=0x2000ffc0 ;;
+  *) die "unknown board $board: mps2_an505, mps2_an386, lm3s6965evb" ;;
+esac
+case $uid in *[!0-9a-fA-F]*) die "uid $uid: hex digits only" ;; esac
+[ ${#uid} -eq 16 ] || [ ${#uid} -eq 32 ] || die "uid $uid: ${#uid} digits, wanted 16 or 32"
+image=${image:-$(dirname "$0")/../build/bin/firmware/$board.elf}
+[ -r "$image" ] || die "no firmware $image: build it with cmake --build build --target firmware_images"
+seed=${seed:-$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
+case $seed in *[!0-9a-fA-F]* | '') die "seed $seed: hex digits only" ;; esac
+
+case $mode in
+  listen) chardev="socket,id=u0,host=${where%:*},port=${where##*:},server=on,wait=off,nodelay=on" ;;
+  connect) chardev="socket,id=u0,host=${where%:*},port=${where##*:},reconnect=1,nodelay=on" ;;
+  pty) chardev="pty,id=u0" ;;
+esac
+[ -z "$log" ] || chardev="$chardev,logfile=$log"
+
+# Eight bytes in the order written -> number for the loader (little-endian core).
+word() { printf '0x%s' "$(printf '%s' "$1" | sed 's/\(..\)\(..\)\(..\)\(..\)\(..\)\(..\)\(..\)\(..\)/\8\7\6\5\4\3\2\1/')"; }
+at() { printf '0x%x' $((identity + $1)); }
+rest=$(printf '%s' "$uid" | cut -c17-32)
+set -- -M "$machine" -nographic -nodefaults -monitor none -kernel "$image" \
+  -chardev "$chardev" -serial chardev:u0 \
+  -device "loader,addr=$(at 0),data=0x3144494f,data-len=4" \
+  -device "loader,addr=$(at 4),data=$((${#uid} / 2)),data-len=4" \
+  -device "loader,addr=$(at 8),data=$(word "$(printf '%s' "$uid" | cut -c1-16)"),data-len=8" \
+  -device "loader,addr=$(at 16),data=$(word "${rest:-0000000000000000}"),data-len=8" \
+  -device "loader,addr=$(at 24),data=0x$seed,data-len=8"
+[ -z "$qmp" ] || set -- "$@" -qmp "unix:$qmp,server=on,wait=off"
+exec setpriv --pdeathsig TERM qemu-system-arm "$@"

@@ -1,0 +1,47 @@
+/* Time from SysTick: 100 interrupts a second, the counter gives the rest. */
+#include "board.h"
+
+#define SYST_CSR 0xE000E010u
+#define SYST_RVR 0xE000E014u
+#define SYST_CVR 0xE000E018u
+#define NVIC_ISER 0xE000E100u
+#define TICK_US 10000u
+
+static volatile uint32_t ticks;
+static uint32_t per_us;
+
+void clock_tick(void);
+void clock_tick(void) { ticks++; }
+
+void clock_init(uint32_t cpu_hz) {
+  per_us = cpu_hz / 1000000u;
+  REG32(SYST_RVR) = cpu_hz / 100u - 1u;
+  REG32(SYST_CVR) = 0;
+  REG32(SYST_CSR) = 7;
+}
+
+/* The tick is read twice: it may pass between tick and counter. */
+static void now(uint32_t* tick, uint32_t* us) {
+  uint32_t before;
+  do {
+    before = ticks;
+    *us = (REG32(SYST_RVR) - REG32(SYST_CVR)) / per_us;
+    *tick = ticks;
+  } while (before != *tick);
+}
+
+uint32_t clock_us(void) {
+  uint32_t tick;
+  uint32_t us;
+  now(&tick, &us);
+  return tick * TICK_US + us;
+}
+
+uint32_t clock_ms(void) {
+  uint32_t tick;
+  uint32_t us;
+  now(&tick, &us);
+  return tick * (TICK_US / 1000u) + us / 1000u;
+}
+
+void irq_enable(uint32_t number) { REG32(NVIC_ISER + number / 32u * 4u) = 1u << (number % 32u); }

@@ -1,0 +1,120 @@
+/* Main loop of every Cortex-M board: one app over the UART, WFI when there is nothing to do. */
+#include "app/app.h"
+#include "board.h"
+
+/* Window that HELLO_ACK promises, and a control frame beside it. */
+#define RX_WINDOW 2048u
+#define RX_RING 2816u
+
+#ifndef BOARD_EPOCH_RECORDS
+#define BOARD_EPOCH_RECORDS 16
+#endif
+
+extern uint8_t __arena_start[], __arena_end[];
+
+typedef struct {
+  uint8_t data[RX_RING];
+  volatile uint32_t head; /* written by the interrupt */
+  volatile uint32_t tail;
+  volatile uint32_t overruns;
+} ring_t;
+
+/* The main program's own objects: nothing else in the firmware is static. */
+static ring_t rx;
+static app_t app;
+static app_epoch_t epochs[BOARD_EPOCH_RECORDS];
+static board_identity_t identity;
+
+void uart_received(uint8_t byte) {
+  const uint32_t next = rx.head + 1 == RX_RING ? 0 : rx.head + 1;
+  if (next == rx.tail) {
+    rx.overruns++;
+    return;
+  }
+  rx.data[rx.head] = byte;
+  rx.head = next;
+}
+
+static uint32_t uart_read(void* ctx, uint8_t* out, uint32_t capacity) {
+  (void)ctx;
+  uint32_t n = 0;
+  uint32_t tail = rx.tail;
+  while (n < capacity && tail != rx.head) {
+    out[n++] = rx.data[tail];
+    tail = tail + 1 == RX_RING ? 0 : tail + 1;
+  }
+  rx.tail = tail;
+  return n;
+}
+
+static uint32_t uart_write(void* ctx, const uint8_t* data, uint32_t n) {
+  (void)ctx;
+  uint32_t sent = 0;
+  while (sent < n && board_uart_put(data[sent])) sent++;
+  return sent;
+}
+
+static uint32_t now_ms(void* ctx) {
+  (void)ctx;
+  return clock_ms();
+}
+static uint32_t now_us(void* ctx) {
+  (void)ctx;
+  return clock_us();
+}
+static uint64_t entropy(void* ctx) {
+  (void)ctx;
+  return identity.seed;
+}
+static void reset(void* ctx) {
+  (void)ctx;
+  board_restart(RESET_REQUESTED);
+}
+static void led(void* ctx, bool on) {
+  (void)ctx;
+  board_led(on);
+}
+static uint32_t high_water(void* ctx) {
+  (void)ctx;
+  return stack_used();
+}
+
+/* A byte that comes between the look at the ring and WFI still ends the sleep: a pending interrupt
+ * wakes the core although it is masked. */
+static void sleep_until_interrupt(void) {
+  __asm__ volatile("cpsid i" ::: "memory");
+  if (rx.head == rx.tail) __asm__ volatile("wfi" ::: "memory");
+  __asm__ volatile("cpsie i" ::: "memory");
+}
+
+int main(void);
+int main(void) {
+  static const hal_t kHal = {.uart_read = uart_read,
+                             .uart_write = uart_write,
+                             .now_ms = now_ms,
+                             .now_us = now_us,
+                             .entropy = entropy,
+                             .reset = reset,
+                             .led = led,
+                             .stack_high_water = high_water};
+  identity_read(&identity);
+  clock_init(kBoard.cpu_hz);
+  board_uart_init();
+  const app_config_t config = {.board = kBoard.name,
+                               .core = kBoard.core,
+                               .uid = identity.uid,
+                               .uid_size = identity.uid_size,
+                               .reset_reason = identity.reset_reason,
+                               .reset_count = identity.reset_count,
+                               .extra_caps = identity.has_seed ? 0u : APP_CAP_WEAK_ENTROPY,
+                               .max_poll_ms = 250,
+                               .rx_window = RX_WINDOW,
+                               .arena = __arena_start,
+                               .arena_size = (uint32_t)(__arena_end - __arena_start),
+                               .epochs = epochs,
+                               .epoch_capacity = BOARD_EPOCH_RECORDS};
+  app_init(&app, &config, &kHal);
+  for (;;) {
+    if (!app_poll(&app) && app.link.tx_size == 0) sleep_until_interrupt();
+  }
+}

@@ -1,0 +1,18 @@
+/* Arm MPS2 with AN386: Cortex-M4. */
+#include "board.h"
+
+#include "cmsdk_uart.h"
+
+#define UART0 0x40004000u
+#define FPGAIO_LED 0x40028000u
+
+const board_info_t kBoard = {.name = "mps2_an386", .core = "cortex-m4", .cpu_hz = 25000000u};
+
+void board_uart_init(void) {
+  cmsdk_uart_init(UART0, kBoard.cpu_hz, 921600u);
+  irq_enable(0);
+}
+
+void board_irq(void) { cmsdk_uart_irq(UART0); }
+bool board_uart_put(uint8_t byte) { return cmsdk_uart_put(UART0, byte); }
+void board_led(bool on) { REG32(FPGAIO_LED) = on ? 1u : 0u; }

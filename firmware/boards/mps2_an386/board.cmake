@@ -1,0 +1,8 @@
+set(BOARD_CPU -mcpu=cortex-m4 -mfloat-abi=soft)
+set(BOARD_SOURCES ../boards/cortex_m/cmsdk_uart.c)
+set(BOARD_FLASH_ORIGIN 0x00000000)
+set(BOARD_FLASH_SIZE 4M)
+set(BOARD_RAM_ORIGIN 0x20000000)
+set(BOARD_RAM_SIZE 4M)
+set(BOARD_STACK_SIZE 8K)
+set(BOARD_EPOCH_RECORDS 16)
