@@ -136,6 +136,7 @@ suite_unit() {
 suite_firmware() {
   need_firmware
   check firmware/size-and-symbols tests/gates/check_firmware.sh "$ODT_BUILD"
+  check firmware/odt-no-float-no-heap tests/gates/check_odt_symbols.sh
 }
 
 suite_qemu() {
