@@ -3,6 +3,7 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace odt::compiler {
@@ -48,8 +49,8 @@ bool split_scale(double scale, std::int32_t lo, std::int32_t hi, std::int32_t& m
                  std::uint8_t& k) {
   for (int n = 0; n <= 31; ++n) {
     const double m = std::ldexp(scale, n);
-    if (m < lo || m > hi) return false;
-    if (m == std::nearbyint(m) && m != 0) {
+    if (m < std::min(lo, 0) || m > hi) return false;
+    if (m == std::nearbyint(m) && m != 0 && m >= lo) {
       mult = static_cast<std::int32_t>(m);
       k = static_cast<std::uint8_t>(n);
       return true;

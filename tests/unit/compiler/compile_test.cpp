@@ -1,0 +1,225 @@
+#include "compiler/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "compiler/onnx_writer.h"
+#include "data/quantize.h"
+#include "onnx_fixture.h"
+#include "worker/host_model.h"
+
+namespace odt::test {
+namespace {
+
+compiler::Compiled compile_ok(const std::string& bytes, std::uint32_t trainable = 0) {
+  auto c = compiler::compile(bytes, "m.onnx", {"m", trainable});
+  EXPECT_TRUE(c.ok()) << c.status();
+  return c.ok() ? *std::move(c) : compiler::Compiled{};
+}
+
+// Random source values in lo..hi; logits of image + input stage against the nodes in float32.
+void expect_equal(const std::string& bytes, int lo, int hi, bool float_source = false) {
+  const auto compiled = compile_ok(bytes);
+  ASSERT_FALSE(compiled.image.empty());
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(bytes));
+  auto host = worker::HostTrainer::create(compiled.image, worker::HostTrainer::inference_spec());
+  ASSERT_TRUE(host.ok()) << host.status();
+  auto stage = data::parse_input_stage(compiled.manifest);
+  ASSERT_TRUE(stage.ok()) << stage.status();
+  std::mt19937 random(7);
+  bool varied = false;
+  std::vector<std::int8_t> last;
+  for (int s = 0; s < 40; ++s) {
+    data::Dataset d;
+    d.dtype = float_source ? data::Dtype::kF32 : data::Dtype::kS16;
+    d.shape = stage->shape;
+    d.counts[0] = 1;
+    std::vector<float> input;
+    for (std::uint32_t i = 0; i < stage->count(); ++i) {
+      const int v = lo + static_cast<int>(random() % static_cast<unsigned>(hi - lo + 1));
+      const float f = float_source ? static_cast<float>(v) + 0.37f : static_cast<float>(v);
+      input.push_back(f);
+      const auto i16 = static_cast<std::int16_t>(v);
+      const auto* raw = float_source ? reinterpret_cast<const std::uint8_t*>(&f)
+                                     : reinterpret_cast<const std::uint8_t*>(&i16);
+      d.values.insert(d.values.end(), raw, raw + (float_source ? 4 : 2));
+    }
+    std::vector<std::uint8_t> sample;
+    if (stage->has_prequant()) {
+      auto q = data::quantize_samples(*stage, d, 0, 1);
+      ASSERT_TRUE(q.ok()) << q.status();
+      sample = *q;
+    } else {
+      for (float f : input) sample.push_back(static_cast<std::uint8_t>(static_cast<int>(f)));
+    }
+    std::vector<std::int8_t> logits(compiled.network.n_classes());
+    ASSERT_EQ(odt_trainer_infer((*host)->get(), sample.data(), logits.data()), ODT_OK);
+    const auto expected = evaluate(model, input);
+    ASSERT_EQ(expected.v.size(), logits.size());
+    for (std::size_t c = 0; c < logits.size(); ++c)
+      ASSERT_EQ(static_cast<float>(logits[c]), expected.v[c]) << "sample " << s << " class " << c;
+    varied = varied || (!last.empty() && last != logits);
+    last = logits;
+  }
+  EXPECT_TRUE(varied) << "the fixture saturates: it shows nothing";
+}
+
+TEST(Compile, DenseWithPrequantAndReluEqualsTheNodesInFloat32) {
+  OnnxBuilder b({1, 1, 6, 5}, 1);
+  b.prequant().node("Flatten").matmul(30, 12).oss({1, 12}, 0, 255, 300);
+  b.node("Relu").clip(0, 255).matmul(12, 4).oss({1, 4}, -128, 127, 500);
+  expect_equal(b.bytes({1, 4}), 0, 255);
+}
+
+TEST(Compile, ConvWithOssClipOf255EqualsTheNodesInFloat32) {
+  OnnxBuilder b({1, 2, 8, 6}, 2);
+  b.prequant().conv(2, 4, 3, 3);
+  b.ints("pads", {1, 0, 1, 0});
+  b.ints("strides", {2, 1});
+  b.oss({1, 4, 1, 1}, -255, 255, 300).node("Relu").clip(0, 255, true);
+  b.node("Reshape", {b.constant_i64({1, -1})}).matmul(4 * 4 * 4, 3).oss({1, 3}, -128, 127, 500);
+  expect_equal(b.bytes({1, 3}), 0, 255);
+}
+
+TEST(Compile, ConvWithoutReluKeeps16BitActivations) {
+  OnnxBuilder b({1, 1, 6, 4}, 3);
+  b.prequant().conv(1, 3, 3, 2).oss({1, 3, 1, 1}, -255, 255, 100);
+  b.node("Flatten").matmul(3 * 4 * 3, 3).oss({1, 3}, -128, 127, 500);
+  const std::string bytes = b.bytes({1, 3});
+  EXPECT_EQ(compiler::storage_of(compile_ok(bytes).network.layers[0].clip_lo, 255),
+            compiler::Storage::kS16);
+  expect_equal(bytes, 0, 255);
+}
+
+TEST(Compile, RawExportNoiseIsFolded) {
+  OnnxBuilder b({1, 16}, 4);
+  // Shift constants shared through Identity, a scale computed from constants, Identity on the path.
+  const std::string one = b.constant({1}, {1.0f});
+  const std::string shared = b.identity_of(b.identity_of(one));
+  b.prequant().node("Identity").matmul(16, 8);
+  b.node("Add", {b.constant({1, 8}, std::vector<float>(8, 16.0f))});
+  b.node("Mul", {shared}).node("Mul", {b.constant_node({0.03125f})});
+  b.node("Floor").clip(0, 255, true).node("Relu").clip(0, 255, true).node("Identity");
+  b.matmul(8, 3).oss({1, 3}, -128, 127, 400).node("Identity");
+  const std::string bytes = b.bytes({1, 3});
+  EXPECT_EQ(compile_ok(bytes).network.layers.size(), 2u);
+  expect_equal(bytes, 0, 255);
+}
+
+TEST(Compile, PrequantOfBatchNormHasNegativeMultAndFractionalOffsets) {
+  OnnxBuilder b({1, 3, 4, 4}, 5);
+  b.node("Add", {b.constant({1, 3, 1, 1}, {0.3125f, -7.8125f, 2.0f})});
+  b.node("Mul", {b.constant({1, 3, 1, 1}, {2252, -1890, 77})});
+  b.node("Mul", {b.constant({}, {std::ldexp(1.0f, -6)})});
+  b.node("Floor").clip(-128, 127).node("Flatten");
+  b.matmul(48, 4).oss({1, 4}, -128, 127, 400);
+  const std::string bytes = b.bytes({1, 4});
+  const auto c = compile_ok(bytes);
+  ASSERT_TRUE(c.network.prequant.has_value());
+  EXPECT_EQ(c.network.prequant->mult, (std::vector<std::int16_t>{2252, -1890, 77}));
+  EXPECT_EQ(c.network.prequant->k, (std::vector<std::uint8_t>{6, 6, 6}));
+  expect_equal(bytes, -4, 4);
+  expect_equal(bytes, -4, 4, true);
+}
+
+TEST(Compile, GemmTransposesByItsAttributeAndFoldsItsBias) {
+  for (const bool trans : {false, true}) {
+    OnnxBuilder b({1, 20}, 6);
+    b.prequant().gemm(20, 9, trans).oss({1, 9}, 0, 255, 200).node("Relu").clip(0, 255);
+    b.gemm(9, 3, trans).oss({1, 3}, -128, 127, 300);
+    expect_equal(b.bytes({1, 3}), 0, 255);
+  }
+}
+
+TEST(Compile, EightBitMultipliersOfNarrowWeightsStayPositive) {
+  OnnxBuilder b({1, 12}, 7);
+  b.prequant().matmul(12, 6).oss({1, 6}, 0, 255, 300, true).node("Relu").clip(0, 255);
+  b.matmul(6, 3).oss({1, 3}, -128, 127, 300, true);
+  expect_equal(b.bytes({1, 3}), 0, 255);
+}
+
+TEST(Compile, LinearBatchNormReluWithoutLastClipFoldsTo127) {
+  OnnxBuilder b({1, 12}, 8);
+  b.prequant().matmul(12, 6).oss({1, 6}, -128, 127, 300).node("Relu");
+  b.matmul(6, 3).oss({1, 3}, -128, 127, 300);
+  const std::string bytes = b.bytes({1, 3});
+  const auto c = compile_ok(bytes);
+  EXPECT_EQ(c.network.layers[0].clip_lo, 0);
+  EXPECT_EQ(c.network.layers[0].clip_hi, 127);
+  expect_equal(bytes, 0, 255);
+}
+
+TEST(Compile, WithoutPrequantSamplesAreTakenAsTheyAre) {
+  OnnxBuilder b({1, 10}, 9);
+  b.matmul(10, 3).oss({1, 3}, -128, 127, 300);
+  const std::string bytes = b.bytes({1, 3});
+  EXPECT_FALSE(compile_ok(bytes).network.prequant.has_value());
+  expect_equal(bytes, -128, 127);
+}
+
+TEST(Compile, AlmostIntegralOffsetsAreRounded) {
+  OnnxBuilder b({1, 4}, 10);
+  b.prequant().matmul(4, 2).node("Add", {b.constant({1, 2}, {-4387.9995f, 12.0004f})});
+  b.node("Mul", {b.constant({}, {1})}).node("Mul", {b.constant({}, {0.0078125f})});
+  b.node("Floor").clip(-128, 127);
+  EXPECT_EQ(compile_ok(b.bytes({1, 2})).network.layers[0].offset,
+            (std::vector<std::int32_t>{-4388, 12}));
+}
+
+TEST(Compile, MetadataBecomesCalibrationAndItsAbsenceAWarning) {
+  OnnxBuilder b({1, 4}, 11);
+  b.prequant().matmul(4, 2).oss({1, 2}, -128, 127, 100);
+  EXPECT_EQ(compile_ok(b.bytes({1, 2})).network.warnings.size(), 4u);
+  b.metadata("odt.ce_scale", "103");
+  b.metadata("odt.target_correct", "35,41");
+  b.metadata("odt.target_wrong", "1,-8");
+  b.metadata("odt.src_correct", "851");
+  b.metadata("odt.src_total", "1000");
+  const auto c = compile_ok(b.bytes({1, 2}));
+  EXPECT_TRUE(c.network.warnings.empty());
+  EXPECT_EQ(c.network.calibration.ce_scale, 103);
+  EXPECT_EQ(c.network.calibration.target_wrong, (std::vector<std::int8_t>{1, -8}));
+  EXPECT_EQ(c.network.calibration.src_correct, 851u);
+}
+
+TEST(Compile, OutputScaleGivesTheCrossEntropyScale) {
+  OnnxBuilder b({1, 4}, 12);
+  b.prequant().matmul(4, 2).oss({1, 2}, -128, 127, 100).node("Mul", {b.constant({}, {0.25f})});
+  EXPECT_EQ(compile_ok(b.bytes({1, 2})).network.calibration.ce_scale, 92);
+}
+
+TEST(Compile, TrainableLayersAreCountedFromTheLast) {
+  OnnxBuilder b({1, 8}, 13);
+  b.prequant().matmul(8, 6).oss({1, 6}, 0, 255, 100).node("Relu").clip(0, 255);
+  b.matmul(6, 4).oss({1, 4}, 0, 255, 100).node("Relu").clip(0, 255);
+  b.matmul(4, 2).oss({1, 2}, -128, 127, 100);
+  const std::string bytes = b.bytes({1, 2});
+  const auto c = compile_ok(bytes, 2);
+  EXPECT_FALSE(c.network.layers[0].trainable);
+  EXPECT_TRUE(c.network.layers[1].trainable);
+  EXPECT_TRUE(c.network.layers[2].trainable);
+  const auto too_many = compiler::compile(bytes, "m.onnx", {"m", 4});
+  EXPECT_EQ(too_many.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Compile, WriterGivesTheSameImageThroughTheReader) {
+  OnnxBuilder b({1, 2, 6, 6}, 14);
+  b.prequant().conv(2, 3, 3, 3).oss({1, 3, 1, 1}, 0, 255, 300).node("Relu").clip(0, 255);
+  b.node("Flatten").matmul(48, 4).oss({1, 4}, -128, 127, 300);
+  const auto c = compile_ok(b.bytes({1, 4}));
+  const std::string again = compiler::write_onnx(c.network);
+  EXPECT_EQ(again, compiler::write_onnx(c.network));
+  auto network = compile_ok(again);
+  for (std::size_t n = 0; n < c.network.layers.size(); ++n) {
+    EXPECT_EQ(network.network.layers[n].weights, c.network.layers[n].weights);
+    EXPECT_EQ(network.network.layers[n].offset, c.network.layers[n].offset);
+    EXPECT_EQ(network.network.layers[n].k, c.network.layers[n].k);
+    EXPECT_EQ(network.network.layers[n].out_shape, c.network.layers[n].out_shape);
+  }
+  expect_equal(again, 0, 255);
+}
+
+}  // namespace
+}  // namespace odt::test
