@@ -4,9 +4,13 @@ import { defineConfig, type Plugin } from "vite";
 // the page, so that the API client is loaded once for both.
 function workerChunk(): Plugin {
   const prefix = "worker-chunk:";
+  let serving = false;
   return {
     name: "worker-chunk",
     enforce: "pre",
+    configResolved(config) {
+      serving = config.command === "serve";
+    },
     async resolveId(id, importer) {
       if (!id.startsWith(prefix)) return null;
       const target = await this.resolve(id.slice(prefix.length), importer);
@@ -15,9 +19,7 @@ function workerChunk(): Plugin {
     load(id) {
       if (!id.startsWith(`\0${prefix}`)) return null;
       const file = id.slice(prefix.length + 1);
-      if (this.meta.watchMode && process.env["NODE_ENV"] === "development") {
-        return `export default ${JSON.stringify(`/@fs${file}`)};`;
-      }
+      if (serving) return `export default ${JSON.stringify(`/@fs${file}`)};`;
       const ref = this.emitFile({ type: "chunk", id: file, name: "watch-worker" });
       return `export default import.meta.ROLLUP_FILE_URL_${ref};`;
     },

@@ -3,6 +3,7 @@ import { runTopic, telemetryTopic, type HubMessage } from "../api/watch-protocol
 import { WatchClient } from "../api/watch-client";
 import { startClock } from "./clock";
 import { applyEvents, applyRemoved } from "./fleet";
+import { announceBoards } from "./hotplug";
 import { fleetKnown, linkStatus } from "./link";
 import { applyRecords, forgetDetails, runDetail, trimDetails } from "./run-detail";
 import { notices } from "./notices";
@@ -70,6 +71,7 @@ function onMessage(message: HubMessage): void {
       linkStatus.value = message.status;
       break;
     case "data": {
+      announceBoards(message.events);
       const records = applyEvents(message.events);
       applyRemoved(message.removed);
       applyRecords(records, message.telemetry, message.dropped);

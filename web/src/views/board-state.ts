@@ -8,17 +8,20 @@ import { linkLive } from "../store/link";
 import { usToMs } from "../store/numbers";
 import { boardLook, type Look } from "./words";
 
+/// A state's look; without a live connection the state is only what it was.
+export function knownLook(status: BoardStatus): Look {
+  const look = boardLook(status);
+  return linkLive.value ? look : { word: `was ${look.word}`, tone: "quiet", shape: "dashed" };
+}
+
 /// How a board is, as far as it is known now: without a live connection a state is only what it was.
 export function boardState(board: Board): { look: Look; age: string } {
-  const look = boardLook(board.status);
+  const look = knownLook(board.status);
   const now = serverNowMs.value;
   const seen = usToMs(board.lastSeenTimeUs);
   const silent = seen > 0 ? duration(now - seen) : "";
   if (!linkLive.value) {
-    return {
-      look: { word: `was ${look.word}`, tone: "quiet", shape: "dashed" },
-      age: silent === "" ? "" : `seen ${silent} ago`,
-    };
+    return { look, age: silent === "" ? "" : `seen ${silent} ago` };
   }
   if (board.status === BoardStatus.OFFLINE || board.status === BoardStatus.UNSPECIFIED) {
     return { look, age: seen > 0 ? `since ${clock(seen, now)}, ${silent}` : "never seen" };

@@ -5,7 +5,7 @@ import { BoardStatus, type Board } from "../api/types";
 import { boards, modelName, runs } from "../store/fleet";
 import { count } from "../store/format";
 import { fleetKnown } from "../store/link";
-import { runOfBoard } from "./board-state";
+import { knownLook, runOfBoard } from "./board-state";
 import { boardFields, parseFilter } from "./filter";
 import { BoardRow } from "./fleet-row";
 import { PortsPanel } from "./ports";
@@ -163,7 +163,7 @@ function FleetBar({ shown, total }: { shown: number; total: number }) {
               aria-pressed={status === word}
               onClick={() => setQuery("status", status === word ? "" : word)}
             >
-              <StateMark look={boardLook(states[0] ?? BoardStatus.UNSPECIFIED)} />
+              <StateMark look={knownLook(states[0] ?? BoardStatus.UNSPECIFIED)} />
               <span class="chip-count">{n}</span>
             </button>
           );

@@ -41,7 +41,7 @@ export function LinkBanner() {
         <strong>{headline(phase, since)}</strong> {error !== "" && <span>{sentence(error)} </span>}
         <span aria-hidden="true">{next}</span>
       </p>
-      {phase === "gone" && <Command text="systemctl status odtd" />}
+      {phase === "gone" && <Command text="odtctl doctor" />}
       {phase !== "stale" && (
         <button type="button" class="small" onClick={retryNow}>
           Try now

@@ -29,7 +29,8 @@ function layerNames(run: Run, n: number): string[] {
 function useStepNote(detail: RunDetail): string {
   void detail.stepsVersion.value;
   const [held, total] = [detail.steps.length, detail.totalSteps.value];
-  return held > 0 && held < total ? `showing ${count(held)} of ${count(total)} steps` : "";
+  // The newest step or two may be on their way.
+  return held > 0 && held < total * 0.99 - 1 ? `showing ${count(held)} of ${count(total)} steps` : "";
 }
 
 function emptyText(run: Run, detail: RunDetail): string {
