@@ -115,7 +115,7 @@ def run_all(board, link, args):
     image = open(os.path.join(GOLDEN, "image.odtm"), "rb").read()
     want = expected()
     modes = ["streamed"] if board in STREAMED_ONLY else ["resident", "streamed"]
-    for config in "AB":
+    for config in args.configs:
         final = {}
         for mode in modes:
             link.push(pb.RESOURCE_MODEL_IMAGE, image)
@@ -137,6 +137,7 @@ def main():
     parser.add_argument("--sim", default="odt-sim-board")
     parser.add_argument("--images", default=".")
     parser.add_argument("--state")
+    parser.add_argument("--configs", default="AB")
     args = parser.parse_args()
     process, link, ack = start(args.board, args)
     try:

@@ -243,6 +243,7 @@ class Board:
             size=len(content), crc32=crc, batch_id=batch_id, **more)).xfer_opened
         at = held = opened.offset
         end = min(len(content), at + opened.window)
+        stall = time.monotonic()
         while held < len(content):
             while at < end:
                 part = content[at:min(at + opened.chunk, end)]
@@ -251,17 +252,23 @@ class Board:
             frame = self.take([WINDOW_UP], 1.0, lambda f: f[2] == self.xfer_id)
             if frame is None:
                 at = held  # go back
+                self.stalled(stall, held)
                 continue
             window = pb.Window()
             window.ParseFromString(frame[3])
             if window.status:
                 break
-            held = max(held, window.offset)
+            if window.offset > held:
+                held, stall = window.offset, time.monotonic()
             end = max(end, window.end)
             if window.retransmit:
                 at = window.offset
         self.request(xfer_commit=pb.XferCommit(xfer_id=self.xfer_id, crc32=crc))
         return opened
+
+    def stalled(self, since, at):
+        if time.monotonic() - since > 3 * self.timeout:
+            raise TimeoutError(f"transfer stands at byte {at}; logs: {self.logs}")
 
     def pull(self, resource, index=0):
         self.xfer_id += 1
@@ -272,7 +279,9 @@ class Board:
         window = min(max(opened.window, opened.chunk), 4096)
         end = 0
         retransmit = False
+        stall = time.monotonic()
         while len(content) < opened.size:
+            self.stalled(stall, len(content))
             end = min(opened.size, len(content) + window)
             self.send(WINDOW, self.xfer_id, pb.Window(
                 offset=len(content), end=end, retransmit=retransmit).SerializeToString())
@@ -286,6 +295,7 @@ class Board:
                 chunk.ParseFromString(frame[3])
                 if chunk.offset == len(content):
                     content += chunk.data
+                    stall = time.monotonic()
         crc = zlib.crc32(content)
         assert crc == opened.crc32, "content differs from what the board announced"
         self.request(xfer_commit=pb.XferCommit(xfer_id=self.xfer_id, crc32=crc))

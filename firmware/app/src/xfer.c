@@ -232,19 +232,22 @@ void xfer_chunk(app_t* app, const frame_t* f) {
     answer_window(app, false);
     return;
   }
-  if (offset > x->at || (offset < x->at && offset + n > x->at)) {
+  if (offset > x->at) {
     if (!x->gap) answer_window(app, true);
     x->gap = true;
     return;
   }
-  if (offset < x->at) { /* a copy: the answer to it was lost */
+  const uint32_t known = x->at - offset;
+  if (known > 0 && known >= n) { /* a copy: the answer to it was lost */
     answer_window(app, false);
     return;
   }
+  data += known;
+  n -= known;
   if (n > x->size - x->at) {
     x->error = (odt_error_t){.status = ODT_OUT_OF_RANGE,
                              .what = "chunk: ends behind the size opened",
-                             .got = (int32_t)min_u32(offset + n, INT32_MAX),
+                             .got = (int32_t)min_u32(x->at + n, INT32_MAX),
                              .limit_hi = (int32_t)min_u32(x->size, INT32_MAX),
                              .index = -1};
   } else {

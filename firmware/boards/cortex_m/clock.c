@@ -9,6 +9,7 @@
 
 static volatile uint32_t ticks;
 static uint32_t per_us;
+static uint64_t latest_us; /* read by the main loop only */
 
 void clock_tick(void);
 void clock_tick(void) { ticks++; }
@@ -20,28 +21,23 @@ void clock_init(uint32_t cpu_hz) {
   REG32(SYST_CSR) = 7;
 }
 
-/* The tick is read twice: it may pass between tick and counter. */
-static void now(uint32_t* tick, uint32_t* us) {
+/* The tick is read twice: it may pass between tick and counter. The counter may also have started
+ * anew while its interrupt is still to come: time then stands still for a moment, it never goes back. */
+static uint64_t now(void) {
   uint32_t before;
+  uint32_t tick;
+  uint32_t us;
   do {
     before = ticks;
-    *us = (REG32(SYST_RVR) - REG32(SYST_CVR)) / per_us;
-    *tick = ticks;
-  } while (before != *tick);
+    us = (REG32(SYST_RVR) - REG32(SYST_CVR)) / per_us;
+    tick = ticks;
+  } while (before != tick);
+  const uint64_t t = (uint64_t)tick * TICK_US + us;
+  if (t > latest_us) latest_us = t;
+  return latest_us;
 }
 
-uint32_t clock_us(void) {
-  uint32_t tick;
-  uint32_t us;
-  now(&tick, &us);
-  return tick * TICK_US + us;
-}
-
-uint32_t clock_ms(void) {
-  uint32_t tick;
-  uint32_t us;
-  now(&tick, &us);
-  return tick * (TICK_US / 1000u) + us / 1000u;
-}
+uint32_t clock_us(void) { return (uint32_t)now(); }
+uint32_t clock_ms(void) { return (uint32_t)(now() / 1000u); }
 
 void irq_enable(uint32_t number) { REG32(NVIC_ISER + number / 32u * 4u) = 1u << (number % 32u); }

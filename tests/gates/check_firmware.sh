@@ -1,0 +1,35 @@
+#!/bin/sh
+# Budgets and forbidden symbols of the boards' images: flash and RAM per board, no floating point, no heap, no stdio.
+#
+# usage: check_firmware.sh BUILD   (after the target firmware_images)
+set -eu
+build=${1:?usage: check_firmware.sh BUILD}
+failed=0
+
+fail() {
+  printf '%s\n' "$1" >&2
+  failed=1
+}
+
+# board, flash budget, RAM budget without arena and stack (bytes). Raising one is a decision: say why in the commit.
+while read -r board flash ram; do
+  elf=$build/bin/firmware/$board.elf
+  [ -r "$elf" ] || { fail "$elf: missing"; continue; }
+  # shellcheck disable=SC2046
+  set -- $(arm-none-eabi-size "$elf" | tail -n 1)
+  used_flash=$(($1 + $2))
+  used_ram=$(($2 + $3))
+  printf '%s: flash %s of %s, RAM %s of %s bytes\n' "$board" "$used_flash" "$flash" "$used_ram" "$ram"
+  [ "$used_flash" -le "$flash" ] || fail "$board: flash $used_flash bytes, budget $flash"
+  [ "$used_ram" -le "$ram" ] || fail "$board: RAM $used_ram bytes, budget $ram"
+  bad=$(arm-none-eabi-nm "$elf" | awk '{ print $NF }' | grep -E \
+    '^(__aeabi_([df](add|sub|rsub|mul|div|cmp.*|2.*)|u?[il]2[df]|ul2[df])|__(add|sub|mul|div)[sd]f3|(_)?(malloc|free|calloc|realloc|sbrk)(_r)?|.*printf.*|pb_(d|f).*double.*)$' || true)
+  [ -z "$bad" ] || fail "$board: forbidden symbols: $(printf '%s ' $bad)"
+  stack=$(arm-none-eabi-nm "$elf" | awk '$3 == "__stack_top" { t = $1 } $3 == "__stack_limit" { l = $1 } END { print t, l }')
+  [ -n "$stack" ] || fail "$board: no stack symbols"
+done <<BUDGET
+mps2_an505 81920 28672
+mps2_an386 81920 28672
+lm3s6965evb 81920 20480
+BUDGET
+exit $failed
