@@ -1,0 +1,229 @@
+#include "wire/device_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "odt/device/v1/device.pb.h"
+
+namespace odt::wire {
+namespace {
+
+namespace pb = ::odt::device::v1;
+
+template <typename Id>
+Id filled(std::uint8_t value) {
+  Id id;
+  id.bytes.fill(value);
+  return id;
+}
+
+TEST(DeviceCodec, Hello) {
+  Hello hello;
+  hello.host_id = filled<GatewayId>(3);
+  hello.session64 = 0x1122334455667788;
+  hello.mtu = 576;
+  hello.nonce = 9;
+  pb::Hello m;
+  ASSERT_TRUE(m.ParseFromString(encode(hello)));
+  EXPECT_EQ(m.proto_min(), 1u);
+  EXPECT_EQ(m.proto_max(), 1u);
+  EXPECT_EQ(m.host_id(), std::string(16, '\3'));
+  EXPECT_EQ(m.session64(), 0x1122334455667788u);
+  EXPECT_EQ(m.mtu(), 576u);
+  EXPECT_LE(encode(hello).size(), 256u);
+}
+
+TEST(DeviceCodec, HelloAck) {
+  pb::HelloAck m;
+  m.set_proto(1);
+  m.set_uid("12345678abcd");
+  m.set_board("evil\x1b[31m");
+  m.set_core("cortex-m33");
+  m.set_boot_id(77);
+  m.set_reset_reason(pb::RESET_REASON_WATCHDOG);
+  m.set_mtu(576);
+  m.set_model_hash(std::string(16, 'm'));
+  m.set_state_hash("short");
+  m.set_run_id(std::string(16, 'r'));
+  m.set_job(pb::JOB_STATE_PAUSED);
+  m.set_first_event(5);
+  m.set_next_event(9);
+  const auto ack = decode_hello_ack(m.SerializeAsString());
+  ASSERT_TRUE(ack.ok()) << ack.status();
+  EXPECT_EQ(ack->info.uid.str(), "12345678abcd");
+  EXPECT_EQ(ack->info.board_type, "evil?[31m");
+  EXPECT_EQ(ack->info.reset_reason, "WATCHDOG");
+  EXPECT_EQ(ack->info.model_hash16.size(), 16u);
+  EXPECT_TRUE(ack->info.state_hash16.empty());
+  EXPECT_EQ(ack->info.run_id.str(), std::string(16, 'r'));
+  EXPECT_EQ(ack->info.job, model::JobState::kPaused);
+  EXPECT_EQ(ack->info.next_event, 9u);
+}
+
+TEST(DeviceCodec, HelloAckWithoutAUsableUidIsRefused) {
+  pb::HelloAck m;
+  m.set_uid("short");
+  EXPECT_FALSE(decode_hello_ack(m.SerializeAsString()).ok());
+  m.set_uid(std::string(17, 'x'));
+  EXPECT_FALSE(decode_hello_ack(m.SerializeAsString()).ok());
+}
+
+TEST(DeviceCodec, ErrorsKeepCodeTextAndLimit) {
+  pb::Response m;
+  m.mutable_error()->set_code(pb::STATUS_CODE_RESOURCE_EXHAUSTED);
+  m.mutable_error()->set_text("image of 9 bytes\n");
+  m.mutable_error()->set_limit(8);
+  const auto answer = decode_response(m.SerializeAsString());
+  ASSERT_TRUE(answer.ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(answer->error));
+  EXPECT_EQ(answer->error.message(), "board: image of 9 bytes? (limit 8)");
+  EXPECT_EQ(answer->limit, 8u);
+}
+
+TEST(DeviceCodec, UnknownErrorCodeIsStillAnError) {
+  pb::Response m;
+  m.mutable_error()->set_code(static_cast<pb::StatusCode>(999));
+  const auto answer = decode_response(m.SerializeAsString());
+  ASSERT_TRUE(answer.ok());
+  EXPECT_FALSE(answer->error.ok());
+  m.mutable_error()->set_code(pb::STATUS_CODE_UNSPECIFIED);
+  EXPECT_FALSE(decode_response(m.SerializeAsString())->error.ok());
+}
+
+TEST(DeviceCodec, StepRecordUnpacksLayers) {
+  pb::Event m;
+  m.mutable_step()->set_step(12);
+  m.mutable_step()->set_loss(28501);
+  m.mutable_step()->set_correct(3);
+  m.mutable_step()->set_layers(std::string("\x0d\x06\x08\x0f\xfe\x0f", 6));
+  const auto body = decode_event(m.SerializeAsString());
+  ASSERT_TRUE(body.ok());
+  const auto& frame = std::get<model::TelemetryFrame>(*body);
+  EXPECT_EQ(frame.step, 12u);
+  EXPECT_EQ(frame.loss.sum, 28501);
+  EXPECT_EQ(frame.correct, 3u);
+  ASSERT_EQ(frame.layers.size(), 2u);
+  EXPECT_EQ(frame.layers[0], (model::LayerStep{13, 6, 8}));
+  EXPECT_EQ(frame.layers[1], (model::LayerStep{15, -2, 15}));
+}
+
+TEST(DeviceCodec, HostileStepRecordIsBounded) {
+  pb::Event m;
+  m.mutable_step()->set_first_layer(0xFFFFFFFF);
+  m.mutable_step()->set_layers(std::string(4000, 'x'));
+  const auto body = decode_event(m.SerializeAsString());
+  ASSERT_TRUE(body.ok());
+  EXPECT_LE(std::get<model::TelemetryFrame>(*body).layers.size(), 64u);
+}
+
+TEST(DeviceCodec, EpochRecord) {
+  pb::Event m;
+  pb::EpochRecord& e = *m.mutable_epoch();
+  e.set_epoch(2);
+  e.set_step(225);
+  e.set_loss(391705);
+  e.set_correct(400);
+  e.set_total(600);
+  e.set_state_hash(std::string(32, 's'));
+  e.add_layers()->set_shift(-3);
+  const auto body = decode_event(m.SerializeAsString());
+  ASSERT_TRUE(body.ok());
+  const auto& epoch = std::get<model::EpochResult>(*body);
+  EXPECT_EQ(epoch.loss.sum, 391705);
+  EXPECT_EQ(epoch.loss.count, 600u);
+  EXPECT_EQ(epoch.train.correct, 400u);
+  EXPECT_EQ(epoch.state_hash.str(), std::string(32, 's'));
+  ASSERT_EQ(epoch.layers.size(), 1u);
+  EXPECT_EQ(epoch.layers[0].shift, -3);
+}
+
+TEST(DeviceCodec, EventOfANewerFirmwareIsNothing) {
+  // Field 200, length-delimited, unknown here.
+  const auto body = decode_event(std::string("\xc2\x0c\x02hi", 5));
+  ASSERT_TRUE(body.ok());
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(*body));
+}
+
+TEST(DeviceCodec, JobStateOfANewerFirmwareIsNone) {
+  pb::Pong m;
+  m.set_job(static_cast<pb::JobState>(77));
+  EXPECT_EQ(decode_pong(m.SerializeAsString())->job, model::JobState::kNone);
+}
+
+TEST(DeviceCodec, RunSpecHasEveryField) {
+  request::StartRun start;
+  start.run_id = filled<Uuid>(1);
+  start.attempt = 3;
+  auto& h = start.spec.hyper;
+  h.rule_set = model::RuleSet::kNitiLiteral;
+  h.rounding = model::Rounding::kPsto;
+  h.loss = model::LossKind::kCe;
+  h.shift_source = model::ShiftSource::kStale;
+  h.mu_weight = {2, 1, -3};
+  h.mu_offset = -1;
+  h.dead_zone = 4;
+  h.k = 15;
+  h.batch = 8;
+  h.epochs = 6;
+  h.order_seed = 7;
+  h.sr_seed = 9;
+  h.guard = true;
+  start.spec.train_samples = 600;
+  start.spec.heldout_samples = 100;
+  start.spec.sample_set_hash = filled<Hash>(5);
+  start.spec.streamed = true;
+  start.expect_state = filled<Hash>(6);
+  pb::Request m;
+  ASSERT_TRUE(m.ParseFromString(request::start_run(start)));
+  const pb::StartRun& s = m.start_run();
+  EXPECT_EQ(s.attempt(), 3u);
+  EXPECT_EQ(s.expect_state_hash(), std::string(32, '\6'));
+  EXPECT_TRUE(s.expect_weights_hash().empty());
+  EXPECT_EQ(s.spec().rule_set(), 2u);
+  EXPECT_EQ(s.spec().rounding(), 3u);
+  EXPECT_EQ(s.spec().loss(), 2u);
+  EXPECT_EQ(s.spec().shift_source(), 2u);
+  EXPECT_EQ(s.spec().mu_weight_0(), 2);
+  EXPECT_EQ(s.spec().mu_weight_2(), -3);
+  EXPECT_EQ(s.spec().mu_offset(), -1);
+  EXPECT_EQ(s.spec().k(), 15u);
+  EXPECT_EQ(s.spec().epochs(), 6u);
+  EXPECT_EQ(s.spec().sr_seed(), 9u);
+  EXPECT_TRUE(s.spec().guard());
+  EXPECT_TRUE(s.spec().streamed());
+  start.spec.heldout_samples = 0;
+  ASSERT_TRUE(m.ParseFromString(request::start_run(start)));
+  EXPECT_FALSE(m.start_run().spec().guard()) << "no guard without held-out samples";
+}
+
+TEST(DeviceCodec, RequestsFitTheSmallestMtuOrSaySo) {
+  EXPECT_LE(request::get_state(true).size(), 128u);
+  XferOpen open;
+  open.xfer_id = open.index = open.size = open.crc32 = 0xFFFFFFFF;
+  open.resume_offset = open.prefix_crc = open.batch_id = 0xFFFFFFFF;
+  open.resource = model::Resource::kState;
+  open.expect = filled<Hash>(1);
+  EXPECT_LE(request::xfer_open(open).size(), 128u);
+}
+
+TEST(DeviceCodec, RandomPayloadsNeverBreakADecoder) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 20000; ++i) {
+    std::string payload(random() % 64, '\0');
+    for (char& c : payload) c = static_cast<char>(random());
+    (void)decode_hello_ack(payload);
+    (void)decode_response(payload);
+    (void)decode_event(payload);
+    (void)decode_pong(payload);
+    (void)decode_window(payload);
+    (void)decode_chunk(payload);
+    (void)decode_log(payload);
+    (void)decode_link_err(payload);
+    (void)decode_need_hello(payload);
+    (void)decode_busy(payload);
+  }
+}
+
+}  // namespace
+}  // namespace odt::wire
