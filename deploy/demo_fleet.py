@@ -132,9 +132,7 @@ class Demo:
             raise RuntimeError(f"the firmware build failed; see {self.fleet.state}/firmware.log")
         boards = [b for b in BOARDS if b[2] is not None]
         for name, uid, qemu, _ in boards:
-            port = free_port()
-            self.fleet.qemu_board(name, qemu, uid, port)
-            self.fleet.ctl("port", "adopt", f"tcp:127.0.0.1:{port}")
+            self.fleet.qemu_board(name, qemu, uid)
         self.wait_online(boards)
         self.term.line(f"boards online: {len(BOARDS)}, of them under QEMU: " +
                        ", ".join(f"{n} ({q})" for n, _, q, _ in boards))

@@ -4,7 +4,6 @@ Every process dies with this one (PR_SET_PDEATHSIG) and is ended by Processes.st
 """
 import ctypes
 import json
-import os
 import pathlib
 import signal
 import socket
@@ -105,8 +104,10 @@ class Processes:
         raise RuntimeError(f"odtd is not ready after 20 s:\n{self.log_tail('odtd')}")
 
     def address_of(self, name):
-        """host:port of an odtd endpoint: http, grpc, listen."""
-        return str(self.endpoints[name]).replace("http://", "").rstrip("/")
+        """host:port of an odtd endpoint: http, grpc, listen (the first)."""
+        value = self.endpoints[name]
+        value = value[0] if isinstance(value, list) else value
+        return value.replace("http://", "").rstrip("/")
 
     # -- boards
 
@@ -114,10 +115,11 @@ class Processes:
         return self.start(name, [str(self.bin / "odt-sim-board"), "--uid", uid,
                                  "--connect", self.address_of("listen"), *extra])
 
-    def qemu_board(self, name, board, uid, port):
+    def qemu_board(self, name, board, uid, where=None):
+        """A QEMU board that dials odtd; where "host:port": it listens there instead."""
         script = pathlib.Path(__file__).resolve().parent / "qemu-board.sh"
-        elf = self.bin / "firmware" / f"{board}.elf"
-        return self.start(name, [str(script), board, uid, str(port)], env={**os.environ, "ODT_FIRMWARE": str(elf)})
+        mode = ["--listen", where] if where else ["--connect", self.address_of("listen")]
+        return self.start(name, [str(script), "--image", str(self.bin / "firmware" / f"{board}.elf"), *mode, board, uid])
 
     # -- odtctl
 
