@@ -166,6 +166,8 @@ export class FakeServer {
         return { run: this.change(runHex, pb.RunState.RUNNING, pb.DesiredState.RUN, "asked to go on") };
       case "CancelRun":
         return { run: this.change(runHex, pb.RunState.CANCELLED, pb.DesiredState.CANCEL, "asked to cancel") };
+      case "CreateRun":
+        return { run: this.createRun(request) };
       case "ReplayRun": {
         const run = f.runs.get(runHex);
         run.replay = pb.Run_ReplayVerdict.EQUAL;
@@ -177,6 +179,20 @@ export class FakeServer {
       default:
         throw new RpcError(12, `fake server: ${name} is not scripted`);
     }
+  }
+
+  createRun({ spec, dryRun }) {
+    const epochs = spec.hyper.epochs ?? 10;
+    if (epochs < 1 || epochs > 1000) {
+      throw new RpcError(3, `epochs ${epochs}; limit 1..1000`, "OUT_OF_RANGE", { remedy: "Give 1 to 1000 epochs." });
+    }
+    const f = this.fleet;
+    if (dryRun) return { spec, stepsTotal: epochs * 50, effective: { ...spec.hyper, batch: 8, k: 15, epochs } };
+    const index = [...f.boards.keys()].indexOf(hex(spec.boardUid));
+    const [name] = [...f.datasets].find(([, d]) => hex(d.id) === hex(spec.datasetId));
+    const run = f.addRun(Date.now(), index, 60, name, spec.name, pb.RunState.RUNNING, [0.2, 0.7], 0);
+    this.publish([["run", run]]);
+    return run;
   }
 
   change(runHex, state, desired, cause) {

@@ -95,6 +95,26 @@ const tests = [
       assert(calls(server, "IdentifyBoard")[0].request.requestId !== "", "no request_id was sent");
     })],
 
+  ["a run is checked by the daemon, then started from the board page", () =>
+    withPage(async (page, server) => {
+      await live(page);
+      await page.locator("tr.board-row a", { hasText: "sim-4" }).first().click();
+      await page.getByRole("button", { name: "Train …" }).click();
+      const answer = page.locator(".train-answer");
+      await until("it fits", async () => (await answer.innerText()).includes("The board can do this: 500 steps"));
+      assert(calls(server, "CreateRun").every((c) => c.request.dryRun), "something was started by looking");
+      const faults = await axe(page);
+      assert(faults.length === 0, faults.join(" | "));
+      await page.locator(".train").getByLabel("Epochs", { exact: true }).fill("0");
+      await until("it is refused", async () => /epochs 0; limit[^]*Give 1 to 1000/.test(await answer.innerText()));
+      assert(await page.getByRole("button", { name: "Start run" }).isDisabled(), "a refused run can be started");
+      await page.locator(".train").getByLabel("Epochs", { exact: true }).fill("4");
+      await page.locator(".train").getByLabel("Name", { exact: true }).fill("from the page");
+      await page.getByRole("button", { name: "Start run" }).click();
+      await until("the run's page", async () => (await text(page, "h1")) === "from the page");
+      assert((await text(page, ".page-head")).includes("running"), "the run is not shown as running");
+    })],
+
   ["a failed action names board, cause and remedy", () =>
     withPage(async (page, server) => {
       await live(page);

@@ -13,7 +13,7 @@ export interface HeatmapProps {
   dark: boolean;
 }
 
-const kRowPx = 26;
+const kPlotPx = 220; // rows share it, within sense
 const kLightRamp: [number, number, number][] = [
   [236, 245, 245],
   [96, 170, 176],
@@ -54,7 +54,8 @@ export function Heatmap(props: HeatmapProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [asTable, setAsTable] = useState(false);
   const [lo, hi] = range(props.lines);
-  const height = props.lines.length * kRowPx;
+  const rowPx = Math.max(22, Math.min(64, Math.floor(kPlotPx / Math.max(1, props.lines.length))));
+  const height = props.lines.length * rowPx;
 
   useEffect(() => {
     const element = canvas.current;
@@ -71,7 +72,7 @@ export function Heatmap(props: HeatmapProps) {
           const v = values[Math.floor((px * n) / width)] ?? NaN;
           if (!Number.isFinite(v)) continue;
           context.fillStyle = heatColour(hi === lo ? 0.5 : (v - lo) / (hi - lo), props.dark);
-          context.fillRect(px, row * kRowPx * scale, 1, (kRowPx - 2) * scale);
+          context.fillRect(px, row * rowPx * scale, 1, (rowPx - 2) * scale);
         }
       });
     };
@@ -101,7 +102,7 @@ export function Heatmap(props: HeatmapProps) {
       {asTable ? <ChartTable {...props} /> : <div class="heat">
         <ul class="heat-names">
           {props.lines.map((l) => (
-            <li key={l.label} style={{ height: `${kRowPx}px` }}>
+            <li key={l.label} style={{ height: `${rowPx}px`, lineHeight: `${rowPx - 2}px` }}>
               {l.label}
             </li>
           ))}

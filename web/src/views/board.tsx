@@ -13,6 +13,7 @@ import { liveRunLook, ReplayBadge, RunProgress, useRunDetail } from "./parts/run
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
 import { AccuracyChart, LayerChart, LossChart } from "./run-charts";
+import { TrainDialog } from "./train-dialog";
 import { isActive, isOpen } from "./words";
 
 export function BoardView({ uidHex }: { uidHex: string }) {
@@ -62,6 +63,7 @@ export function BoardView({ uidHex }: { uidHex: string }) {
 
 function BoardHead({ board }: { board: Board }) {
   const [editing, setEditing] = useState(false);
+  const [training, setTraining] = useState(false);
   const { look, age } = boardState(board);
   const uid = toHex(board.uid);
   const reachable = board.status === BoardStatus.ONLINE || board.status === BoardStatus.SUSPECT;
@@ -93,7 +95,11 @@ function BoardHead({ board }: { board: Board }) {
         >
           Identify
         </button>
+        <button type="button" class="primary" disabled={!linkLive.value} onClick={() => setTraining(true)}>
+          Train …
+        </button>
       </div>
+      {training && <TrainDialog board={board} close={() => setTraining(false)} />}
     </header>
   );
 }
