@@ -178,8 +178,7 @@ static void hash_of(const odt_trainer_t* t, odt_form_t form, uint8_t hash[32]) {
 uint32_t odt_weights_size(const odt_trainer_t* t) { return size_of(t, ODT_FORM_WEIGHTS); }
 uint32_t odt_state_size(const odt_trainer_t* t) { return size_of(t, ODT_FORM_STATE); }
 
-/* Without a guard there is no best: its bytes read as the current weights' never would be wrong,
- * so the best of such a run is empty memory and callers ask for it only with a guard. */
+/* Without a guard there is no best: the current weights are given. */
 void odt_weights_read(const odt_trainer_t* t, bool best, uint32_t offset, uint8_t* out,
                       uint32_t n) {
   read_form(t, best && t->spec.guard ? ODT_FORM_BEST : ODT_FORM_WEIGHTS, offset, n, out, NULL);

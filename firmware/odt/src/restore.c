@@ -82,7 +82,7 @@ static odt_status_t check_state_position(odt_trainer_t* t, odt_error_t* err) {
   if (step != want) {
     return reject(t, err, ODT_INVALID_ARGUMENT, "state: step", -1, step, want, want);
   }
-  uint32_t best_step = odt_le32(h + 120), best = odt_le32(h + 124), start = odt_le32(h + 116);
+  uint32_t best_step = odt_le32(h + 120), best = odt_le32(h + 124);
   if (best_step > step) {
     return reject(t, err, ODT_INVALID_ARGUMENT, "state: best_step", -1, best_step, 0, step);
   }
@@ -93,7 +93,6 @@ static odt_status_t check_state_position(odt_trainer_t* t, odt_error_t* err) {
     return reject(t, err, ODT_INVALID_ARGUMENT, "state: correct", -1, odt_le32(h + 168), 0,
                   position);
   }
-  (void)start;
   return ODT_OK;
 }
 

@@ -1,6 +1,10 @@
 // The library against the oracle: random networks, every rule, rounding, k and loss.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
 #include "fixture.h"
 
 namespace odt::testing {
@@ -29,13 +33,9 @@ void compare(const Oracle& oracle, const odt_trainer_t& t, const odt_step_record
   }
 }
 
-void run(uint32_t seed, int max_steps) {
-  Random r(seed);
-  NetSpec net = random_net(r);
-  int n = r.range(1, 30);
-  SampleSet set = random_samples(r, net, n);
-  odt_run_spec_t spec = random_spec(r, net, n);
-  SCOPED_TRACE("seed " + std::to_string(seed) + " " + describe(spec));
+void run_against_oracle(const NetSpec& net, const SampleSet& set, const odt_run_spec_t& spec,
+                        int max_steps) {
+  auto n = static_cast<int>(spec.train_samples);
   Rig resident(build_image(net)), streamed(build_image(net));
   resident.start(spec, true);
   streamed.start(spec, false);
@@ -73,14 +73,110 @@ void run(uint32_t seed, int max_steps) {
   }
 }
 
+void run(uint32_t seed) {
+  Random r(seed);
+  NetSpec net = random_net(r);
+  int n = r.range(1, 30);
+  SampleSet set = random_samples(r, net, n);
+  odt_run_spec_t spec = random_spec(r, net, n);
+  SCOPED_TRACE("seed " + std::to_string(seed) + " " + describe(spec));
+  run_against_oracle(net, set, spec, 12);
+}
+
 class Differential : public ::testing::TestWithParam<uint32_t> {};
 
 // Each case is 20 networks.
 TEST_P(Differential, EqualsOracle) {
-  for (uint32_t i = 0; i < 20 && !HasFailure(); i++) run(GetParam() * 1000 + i, 12);
+  for (uint32_t i = 0; i < 20 && !HasFailure(); i++) run(GetParam() * 1000 + i);
 }
 
 INSTANTIATE_TEST_SUITE_P(Random, Differential, ::testing::Range(1u, 31u));
+
+// The golden model and the first of its samples under settings that have no golden hash.
+struct Setting {
+  const char* name;
+  int k, rounding, loss, shift, batch, epochs, mu[3];
+  bool literal;
+};
+
+class Fixture : public ::testing::TestWithParam<Setting> {
+ protected:
+  static std::vector<uint8_t> read(const std::string& name) {
+    std::ifstream f(std::string(ODT_GOLDEN_DIR) + "/" + name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(f), {}};
+  }
+  template <class T>
+  static std::vector<T> values(const std::string& name) {
+    std::vector<uint8_t> bytes = read(name);
+    std::vector<T> out(bytes.size() / sizeof(T));
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  }
+  static NetSpec net() {
+    NetSpec n;
+    n.input_dims = {196};
+    n.n_classes = 10;
+    for (int i = 0; i < 2; i++) {
+      std::string layer = "layer" + std::to_string(i);
+      LayerSpec l;
+      l.outputs = i == 0 ? 32 : 10;
+      l.relu = i == 0;
+      l.trainable = true;
+      l.clip_lo = i == 0 ? 0 : -128;
+      l.clip_hi = i == 0 ? 255 : 127;
+      l.weights = values<int8_t>(layer + "_weights_in_out.i8");
+      l.offsets = values<int32_t>(layer + "_offset.i32");
+      l.k = values<int8_t>(layer + "_k.i8");
+      n.layers.push_back(l);
+    }
+    n.target_correct = {35, 41, 24, 27, 29, 37, 25, 34, 38, 48};
+    n.target_wrong = {1, -8, 1, -2, 0, -7, 2, -12, -1, -14};
+    n.ce_scale = 103;
+    return n;
+  }
+  static SampleSet samples(int n) {
+    std::vector<int8_t> data = values<int8_t>("samples_600x196.i8");
+    std::vector<int8_t> labels = values<int8_t>("labels_600.i8");
+    labels.resize(static_cast<size_t>(n));
+    data.resize(static_cast<size_t>(n) * 196);
+    SampleSet set;
+    set.labels.assign(labels.begin(), labels.end());
+    for (int i = 0; i < n; i++) {
+      set.values.emplace_back(data.begin() + i * 196, data.begin() + (i + 1) * 196);
+    }
+    set.blob = build_samples(DType::kS8, 196, labels, {data.begin(), data.end()});
+    return set;
+  }
+};
+
+TEST_P(Fixture, EqualsOracle) {
+  const Setting& s = GetParam();
+  NetSpec model = net();
+  SampleSet set = samples(50);
+  odt_run_spec_t spec = plain_spec(50, s.batch, s.epochs);
+  spec.rule_set = s.literal ? ODT_RULE_NITI_LITERAL : ODT_RULE_NITI;
+  spec.k = static_cast<uint8_t>(s.k);
+  spec.rounding = static_cast<uint8_t>(s.rounding);
+  spec.loss = static_cast<uint8_t>(s.loss);
+  spec.shift_source = static_cast<uint8_t>(s.shift);
+  for (int i = 0; i < 3; i++) spec.mu_weight[i] = static_cast<int8_t>(s.mu[i]);
+  spec.sr_seed = 12345;
+  spec.order_seed = 3;
+  run_against_oracle(model, set, spec, 1000);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Golden, Fixture,
+    ::testing::Values(Setting{"psto_k2", 2, 3, 1, 1, 8, 2, {4, 3, 2}, false},
+                      Setting{"half_up_k4", 4, 1, 1, 1, 8, 1, {4, 4, 4}, false},
+                      Setting{"sr_k6_stale", 6, 4, 1, 2, 8, 3, {3, 2, 1}, false},
+                      Setting{"half_away_k9", 9, 2, 2, 1, 7, 4, {2, 1, 0}, false},
+                      Setting{"default_k15_stale", 15, 0, 2, 2, 8, 5, {1, -1, -3}, false},
+                      Setting{"mild_k15_batch32", 15, 0, 2, 1, 32, 3, {-5, -6, -7}, false},
+                      Setting{"sr_k16_batch1", 16, 4, 1, 1, 1, 1, {2, 0, -12}, false},
+                      Setting{"psto_k8_batch1_stale", 8, 0, 1, 2, 1, 2, {2, 1, 0}, false},
+                      Setting{"literal", 8, 0, 1, 1, 8, 3, {4, 1, 0}, true}),
+    [](const auto& param_info) { return param_info.param.name; });
 
 // The oracle itself on the roundings' golden vectors.
 TEST(Oracle, GoldenRounding) {

@@ -246,7 +246,8 @@ odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
                                    uint32_t heldout_total, odt_epoch_record_t* rec,
                                    odt_error_t* err);
 bool odt_trainer_done(const odt_trainer_t* t);
-/* Sets the guard's start score (held-out before training); once, at step 0. */
+/* Sets the guard's start score (held-out before training); once, at step 0, after any pushed
+ * weights: with a guard the weights as they are become the best so far. */
 odt_status_t odt_trainer_set_start(odt_trainer_t* t, uint32_t heldout_correct,
                                    uint32_t heldout_total);
 
@@ -271,11 +272,12 @@ bool odt_trainer_best_missing(const odt_trainer_t* t);
 
 uint32_t odt_weights_size(const odt_trainer_t* t);
 /* Copies bytes [offset, offset + n) of odt_weights v1 of the current (best = false) or best
- * weights. */
+ * weights. Without a guard there is no best: the current weights are given. */
 void odt_weights_read(const odt_trainer_t* t, bool best, uint32_t offset, uint8_t* out, uint32_t n);
 void odt_weights_hash(const odt_trainer_t* t, bool best, uint8_t hash[32]);
-/* Writes bytes in order from 0; odt_weights_write_end checks the header against model and rules.
- * Until then the weights are invalid. Errors: INVALID_ARGUMENT (header, size), FAILED_PRECONDITION
+/* Writes bytes in order from 0; odt_weights_write_end checks that all came. A wrong header, shape
+ * or value is refused as soon as it is complete. Until a whole write has ended the weights are
+ * invalid and steps are refused. Errors: INVALID_ARGUMENT (header, size), FAILED_PRECONDITION
  * (other model or rules). */
 odt_status_t odt_weights_write(odt_trainer_t* t, bool best, uint32_t offset, const uint8_t* in,
                                uint32_t n, odt_error_t* err);
@@ -286,7 +288,8 @@ void odt_state_read(const odt_trainer_t* t, uint32_t offset, uint8_t* out, uint3
 void odt_state_hash(const odt_trainer_t* t, uint8_t hash[32]);
 odt_status_t odt_state_write(odt_trainer_t* t, uint32_t offset, const uint8_t* in, uint32_t n,
                              odt_error_t* err);
-/* Checks that the state belongs to model, rules and spec of this trainer. */
+/* Checks that the state belongs to model, rules and spec of this trainer. Where it names a best,
+ * push that too (before or after): see odt_trainer_best_missing. */
 odt_status_t odt_state_write_end(odt_trainer_t* t, odt_error_t* err);
 
 /* ---- small things shared by both ends -----------------------------------------------------------
