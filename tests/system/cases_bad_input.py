@@ -1,0 +1,104 @@
+"""Bad input: one clear error each, non-zero exit, nothing half-done."""
+import os
+import sqlite3
+import subprocess
+
+from world import DATA, World, free_port, refused
+
+
+def test_bad_files(bin_dir):
+    with World(bin_dir) as world:
+        world.prepare()
+        models = len(world.ctl("model", "list")["models"])
+        datasets = len(world.ctl("data", "list")["datasets"])
+        onnx = next(world.data.glob("blobs/**/*"), None)
+        assert onnx is not None
+        good = world.ctl("model", "show", "small")
+        world.ctl("weights", "list")
+        blob = next(p for p in world.data.rglob(good["onnx_hash"]) if p.is_file())
+        whole = blob.read_bytes()
+        for size in (0, 1, len(whole) // 2, len(whole) - 1):
+            file = world.root / f"truncated-{size}.onnx"
+            file.write_bytes(whole[:size])
+            refused(world, "model", "add", file, says=[".onnx"])
+        csv = world.root / "text.csv"
+        csv.write_text("a,b,label\n1,2,0\n3,broken,1\n")
+        refused(world, "data", "import", "--format", "csv", "--name", "csv", "--data", csv, "--train", 1, "--heldout", 0,
+                "--test", 1, says=["row 3", "b"])
+        refused(world, "data", "import", "--format", "idx", "--name", "x", "--images", csv, "--labels", csv, "--train", 1,
+                says=["text.csv"])
+        refused(world, "data", "import", "--format", "idx", "--name", "x", "--images", world.root / "none.gz", "--labels", csv,
+                "--train", 1, says=["none.gz"])
+        refused(world, "data", "import", "--format", "idx", "--name", "x", "--images", DATA / "train-images-idx3-ubyte.gz",
+                "--labels", DATA / "t10k-labels-idx1-ubyte.gz", "--train", 1, says=["60000", "10000"])
+        assert len(world.ctl("model", "list")["models"]) == models
+        assert len(world.ctl("data", "list")["datasets"]) == datasets
+        assert not list(world.data.rglob("*.tmp*")), "half-written files stay behind"
+
+
+def test_bad_requests(bin_dir):
+    with World(bin_dir) as world:
+        world.prepare()
+        world.add_sim("sim", "5100000000000001")
+        world.add_sim("tiny", "5100000000000002", "--ram", 12000)
+        common = ("--model", "small", "--data", "shifted", "--epochs", 1)
+        refused(world, "train", "--board", "nobody", *common, code=4, says=["nobody"])
+        refused(world, "train", "--board", "simm", *common, code=4, says=["sim"])
+        refused(world, "train", "--board", "tiny", *common, code=5, says=["bytes"])
+        refused(world, "train", "--board", "sim", "--model", "smal", "--data", "shifted", code=4, says=["small"])
+        refused(world, "train", "--board", "sim", *common, "--policy", "fixed", "--mu-weight", 9, says=["mu_weight", "4"])
+        refused(world, "train", "--board", "sim", *common, "--policy", "fixed", "--k", 17, says=["k", "16"])
+        refused(world, "train", "--board", "sim", *common, "--batch", 100000, says=["batch"])
+        refused(world, "trian", code=2, says=["train"])
+        refused(world, "run", "show", "abcdef", code=4)
+        assert world.ctl("run", "list")["runs"] == []
+        refused(world, "port", "adopt", "/dev/does-not-exist-at-all", says=["/dev/does-not-exist-at-all"])
+
+
+def odtd(world, *args):
+    return subprocess.run([str(world.bin / "odtd"), *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=20)
+
+
+def test_odtd_refuses_to_start(bin_dir):
+    with World(bin_dir) as world:
+        other = world.root / "other"
+        taken = world.address_of("http")
+        done = odtd(world, "--data-dir", other, "--http", taken, "--grpc", "127.0.0.1:0", "--socket", world.root / "o.sock")
+        assert done.returncode != 0 and taken.split(":")[1] in done.stderr + done.stdout, done
+        taken = world.address_of("listen")
+        done = odtd(world, "--data-dir", other, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--listen", taken,
+                    "--socket", world.root / "o.sock")
+        assert done.returncode != 0 and taken.split(":")[1] in done.stderr + done.stdout, done
+        done = odtd(world, "--data-dir", world.data, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--socket",
+                    world.root / "o.sock")
+        assert done.returncode != 0 and str(world.data) in done.stderr + done.stdout, done
+        done = odtd(world, "--data-dir", other, "--htp", "127.0.0.1:0")
+        assert done.returncode != 0 and "--htp" in done.stderr + done.stdout, done
+        config = world.root / "bad.toml"
+        config.write_text("[http]\nlisen = 1\n")
+        done = odtd(world, "--config", config)
+        assert done.returncode != 0 and "bad.toml" in done.stderr + done.stdout, done
+
+
+def test_database_from_a_newer_version(bin_dir):
+    with World(bin_dir) as world:
+        world.end("odtd")
+        database = world.data / "control.db"
+        with sqlite3.connect(database) as connection:
+            connection.execute("PRAGMA user_version = 9999")
+        before = database.read_bytes()
+        done = odtd(world, "--data-dir", world.data, "--http", f"127.0.0.1:{free_port()}", "--grpc", "127.0.0.1:0",
+                    "--socket", world.root / "o.sock")
+        said = done.stderr + done.stdout
+        assert done.returncode != 0 and "control.db" in said and "9999" in said, done
+        assert database.read_bytes() == before
+
+
+def test_daemon_down(bin_dir):
+    with World(bin_dir) as world:
+        world.end("odtd")
+        refused(world, "board", "list", code=3, says=["odtd"])
+        done = world.ctl_raw("doctor")
+        assert done.returncode != 0 and "FAIL" in done.stdout, done
+        assert os.path.exists(world.data / "control.db")
