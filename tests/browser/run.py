@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""The browser tests: the dashboard against a scripted fleet (ui.mjs), then against a real odtd with sim boards and
+runs going on (e2e.mjs), which it kills and starts again in the middle. Prints a PASS/FAIL line a test.
+
+    tests/browser/run.py --bin build/bin [--only ui|e2e]
+"""
+import argparse
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "deploy"))
+from odt_processes import Processes  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
+BOARDS = [("sim-1", "51a00000000000c1"), ("sim-2", "51a00000000000c2"), ("sim-3", "51a00000000000c3")]
+UI_SECONDS, E2E_SECONDS = 300, 400
+
+
+def import_data(fleet, name, transform, counts, skip):
+    train, heldout, test = counts
+    fleet.ctl("data", "import", "--format", "idx", "--name", name, "--resize", "14x14",
+              "--images", DATA / "train-images-idx3-ubyte.gz", "--labels", DATA / "train-labels-idx1-ubyte.gz",
+              "--test-images", DATA / "t10k-images-idx3-ubyte.gz", "--test-labels", DATA / "t10k-labels-idx1-ubyte.gz",
+              "--transform", transform, "--train", train, "--heldout", heldout, "--test", test,
+              "--skip", skip, "--seed", 1, timeout=120)
+
+
+def start_fleet(fleet):
+    """odtd, boards and runs: a short one that ends while the test looks, and long ones."""
+    fleet.start_odtd(web=ROOT / "web" / "dist")
+    for name, uid in BOARDS:
+        fleet.sim_board(name, uid)
+
+    def online():
+        states = {b["uid"]: b["status"] for b in fleet.ctl("board", "list")["boards"]}
+        return all(states.get(uid) == "ONLINE" for _, uid in BOARDS)
+
+    fleet.wait_for("boards online", online, 20)
+    for name, uid in BOARDS:
+        fleet.ctl("board", "rename", uid, name)
+    import_data(fleet, "fmnist", "none", (2000, 200, 500), 0)
+    fleet.ctl("pc-train", "--data", "fmnist", "--hidden", 32, "--epochs", 3, "--seed", 1, "--name", "fmnist", timeout=120)
+    import_data(fleet, "fmnist-inversion", "inversion", (400, 100, 500), 3000)
+    for (name, _), epochs in zip(BOARDS, (5, 1000, 1000)):
+        fleet.ctl("train", "--board", name, "--model", "fmnist", "--data", "fmnist-inversion", "--epochs", epochs,
+                  "--evaluate", "--detach")
+
+
+def run_e2e(bin_dir):
+    state = pathlib.Path(tempfile.mkdtemp(prefix="odt-browser-"))
+    fleet = Processes(bin_dir, state)
+    try:
+        start_fleet(fleet)
+        http = fleet.address_of("http")
+        listen = fleet.address_of("listen")
+        test = subprocess.Popen(["node", str(HERE / "e2e.mjs"), "--url", f"http://{http}", "--boards", str(len(BOARDS)),
+                                 "--control"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        timer = signal.signal(signal.SIGALRM, lambda *_: test.kill())
+        signal.alarm(E2E_SECONDS)
+        for line in test.stdout:
+            if line == "ASK kill\n":
+                fleet.end("odtd", signal.SIGKILL)
+            elif line == "ASK start\n":
+                fleet.start_odtd(http_port=int(http.rsplit(":", 1)[1]), listen_port=int(listen.rsplit(":", 1)[1]),
+                                 web=ROOT / "web" / "dist")
+            else:
+                print(line, end="", flush=True)
+                continue
+            test.stdin.write("done\n")
+            test.stdin.flush()
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, timer)
+        code = test.wait()
+        if code not in (0, 1):
+            print(f"FAIL browser/e2e ended with exit {code}")
+        if code != 0:
+            print(fleet.log_tail("odtd", 30), file=sys.stderr)
+        return code
+    except (RuntimeError, TimeoutError, KeyError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"FAIL browser/e2e-setup {str(error).splitlines()[0]}")
+        print(error, fleet.log_tail("odtd", 30), sep="\n", file=sys.stderr)
+        return 1
+    finally:
+        fleet.stop()
+        shutil.rmtree(state, ignore_errors=True)
+
+
+def run_ui():
+    try:
+        return subprocess.run(["node", str(HERE / "ui.mjs")], timeout=UI_SECONDS).returncode
+    except subprocess.TimeoutExpired:
+        print(f"FAIL browser/ui longer than {UI_SECONDS} s")
+        return 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--only", choices=("ui", "e2e"))
+    args = parser.parse_args()
+    codes = []
+    if args.only != "e2e":
+        codes.append(run_ui())
+    if args.only != "ui":
+        codes.append(run_e2e(args.bin))
+    return 1 if any(codes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
