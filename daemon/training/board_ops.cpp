@@ -133,8 +133,11 @@ asio::awaitable<Result<data::SampleSet>> load_samples(Env& env, Hash blob) {
 asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
     Env& env, Session session, data::SampleSet set, StopFn stop,
     std::function<void(std::uint32_t)> progress) {
-  const std::uint32_t max_batch = session->hello().max_batch;
-  std::uint32_t size = max_batch == 0 ? 8 : std::min(max_batch, kEvalBatch);
+  const auto& hello = session->hello();
+  std::uint32_t size = hello.max_batch == 0 ? 8 : std::min(hello.max_batch, kEvalBatch);
+  // Batch slots stay on the board: they should leave room for the trainer.
+  if (hello.ram_bytes != 0 && set.sample_len() != 0)
+    size = std::clamp(hello.ram_bytes / 16 / set.sample_len(), 1u, size);
   EvalOutcome out;
   out.eval_id = env.next_id();
   auto started = co_await session->evaluate(out.eval_id, model::SampleRole::kNone, set.count());

@@ -134,6 +134,8 @@ asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState sta
   }
   auto places = choose_placements();
   if (!places.ok()) co_return places.status();
+  // The first one twice: the evaluation before may have left batch slots that take its room.
+  places->insert(places->begin(), places->front());
   Status last = absl::InternalError("no placement");
   for (const Placement& place : *places) {
     done = interrupted(session);

@@ -344,8 +344,8 @@ asio::awaitable<Status> RunTask::follow_streamed(Session session, model::DeviceS
   if (!done.ok()) co_return done;
   done = co_await drain_epochs(session);
   if (!done.ok()) co_return done;
-  if (state.step == 0 && !heldout_.empty() && *run_.effective.guard) {
-    // The guard's start score.
+  if (state.step == 0 && !heldout_.empty()) {
+    // The start score: the board refuses its first step without one.
     auto outcome = co_await evaluate_streamed(*env_, session, heldout_, stop_fn(session));
     if (!outcome.ok()) co_return outcome.status();
   }
