@@ -245,7 +245,6 @@ odt_status_t odt_state_write_end(odt_trainer_t* t, odt_error_t* err) {
   t->epoch_loss = odt_le32(h + 160) | ((uint64_t)odt_le32(h + 164) << 32);
   t->epoch_correct = odt_le32(h + 168);
   for (uint32_t i = 0; i < t->model->n_layers; i++) t->layers[i].b_prev = t->new_b_prev[i];
-  t->order_epoch = ODT_NONE;
   odt_epoch_stats_reset(t);
   find_best(t);
   if (h[81] != odt_stage(t)) {

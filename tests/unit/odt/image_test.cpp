@@ -207,6 +207,35 @@ TEST_F(Image, SumsThatCouldOverflowAreRefused) {
   EXPECT_EQ(open(build_image(net)), ODT_OK) << err_.what;
 }
 
+// 6 taps to each of `filters` outputs: that many products in the delta of one input.
+NetSpec fan_out_net(uint32_t filters) {
+  NetSpec net;
+  net.input_dims = {1, 2, 3};
+  LayerSpec conv;
+  conv.kind = OpKind::kConv2d;
+  conv.outputs = filters;
+  conv.k_h = 2;
+  conv.k_w = 3;
+  conv.weights.assign(filters * 6, 1);
+  conv.offsets.assign(filters, 0);
+  conv.k.assign(filters, 0);
+  LayerSpec flat;
+  flat.kind = OpKind::kFlatten;
+  LayerSpec dense;
+  dense.outputs = 2;
+  dense.trainable = true;
+  dense.weights.assign(filters * 2, 1);
+  dense.offsets.assign(2, 0);
+  dense.k.assign(2, 0);
+  net.layers = {conv, flat, dense};
+  return net;
+}
+
+TEST_F(Image, DeltasThatCouldOverflowAreRefused) {
+  EXPECT_EQ(open(build_image(fan_out_net(21845))), ODT_OK) << err_.what;
+  EXPECT_EQ(open(build_image(fan_out_net(21846))), ODT_OUT_OF_RANGE);
+}
+
 TEST_F(Image, LogitsAreInt8) {
   NetSpec net = conv_net();
   net.layers[2].clip_lo = 0;
