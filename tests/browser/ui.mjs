@@ -80,6 +80,18 @@ const tests = [
       assert(calls(server, "Watch").length === 1, "Watch was called more than once");
     })],
 
+  ["without a SharedWorker the tab holds a stream of its own", () =>
+    withPage(async (page, server, context) => {
+      await context.addInitScript(() => delete window.SharedWorker);
+      await page.reload();
+      await live(page);
+      await until("rows", async () => (await rows(page)) === 7);
+      const cell = page.locator("tr.board-row", { hasText: "m4-1" }).locator(".run-progress");
+      const first = await cell.innerText();
+      await until("it moves", async () => (await cell.innerText()) !== first);
+      await until("the worker's stream is gone", () => server.watches.size === 1);
+    })],
+
   ["board page shows curves, link and history, and identifies the board", () =>
     withPage(async (page, server) => {
       await live(page);

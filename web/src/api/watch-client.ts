@@ -50,7 +50,13 @@ export class WatchClient {
   }
 
   private startShared(): void {
-    const worker = new SharedWorker(workerUrl, { type: "module", name: "odt-watch" });
+    let worker: SharedWorker;
+    try {
+      worker = new SharedWorker(workerUrl, { type: "module", name: "odt-watch" });
+    } catch {
+      this.startOwn(); // forbidden here, e.g. in a private window
+      return;
+    }
     let heard = false;
     worker.onerror = () => {
       if (!heard) this.startOwn();

@@ -72,8 +72,10 @@ function RunCells({ run, board }: { run: Run; board: Board }) {
   const active = isActive(run.state);
   const detail = useRunDetail(toHex(run.id), false, isOpen(run.state));
   const name = board.name || toHex(board.uid).slice(-8);
-  const measured = run.after !== undefined && run.after.total > 0;
-  const test = measured || (!active && run.before !== undefined);
+  // While it trains only the held-out set tells how it goes; in the end the test split counts.
+  const hasAfter = (run.after?.total ?? 0) > 0;
+  const hasBefore = (run.before?.total ?? 0) > 0;
+  const test = hasAfter || (!active && hasBefore);
   return (
     <>
       <td class="cell-run" data-label="Run">
@@ -99,7 +101,7 @@ function RunCells({ run, board }: { run: Run; board: Board }) {
           />
         )}
         <span class="sub">
-          {test ? "test split" : "held-out, best so far"} <ReplayBadge run={run} />
+          {test ? "test split" : active ? "held-out, best so far" : "held-out"} <ReplayBadge run={run} />
         </span>
       </td>
       <td class="cell-spark">
