@@ -1,0 +1,386 @@
+#include "api/api_convert.h"
+
+#include <algorithm>
+
+#include "api/errors.h"
+
+namespace odt::api {
+namespace {
+
+template <typename Id>
+std::string id_bytes(const Id& id) {
+  return id.is_zero() ? std::string() : id.str();
+}
+
+// What a board reports of itself is the head of a hash; the rest is zero until GET_STATE.
+std::string reported_hash(const Hash& hash, std::size_t most) {
+  if (hash.is_zero()) return {};
+  const bool head_only = std::all_of(hash.bytes.begin() + 16, hash.bytes.end(),
+                                     [](std::uint8_t byte) { return byte == 0; });
+  return hash.str().substr(0, head_only ? 16 : most);
+}
+
+void set_meta(const model::Meta& meta, v1::Meta* out) {
+  out->set_gateway_id(id_bytes(meta.gateway_id));
+  out->set_created_by(clean_text(meta.created_by));
+  out->set_create_time_us(meta.create_time_us);
+  out->set_etag(static_cast<std::uint64_t>(meta.etag));
+}
+
+void set_reason(const model::Reason& reason, v1::Reason* out) {
+  out->set_code(clean_text(reason.code));
+  out->set_text(clean_text(reason.text));
+  out->set_remedy(clean_text(reason.remedy));
+}
+
+void set_accuracy(const model::Accuracy& accuracy, v1::Accuracy* out) {
+  out->set_correct(accuracy.correct);
+  out->set_total(accuracy.total);
+}
+
+void set_loss(const model::Loss& loss, v1::Loss* out) {
+  out->set_sum(loss.sum);
+  out->set_exp2(loss.exp2);
+  out->set_count(loss.count);
+  out->set_kind(static_cast<v1::Loss::Kind>(loss.kind));
+}
+
+template <typename From, typename To>
+void copy_all(const From& from, To* to) {
+  to->Add(from.begin(), from.end());
+}
+
+void set_link(const model::LinkStats& link, v1::LinkStats* out) {
+  out->set_endpoint(clean_text(link.endpoint));
+  out->set_rx_frames(link.rx_frames);
+  out->set_tx_frames(link.tx_frames);
+  out->set_rx_bytes(link.rx_bytes);
+  out->set_tx_bytes(link.tx_bytes);
+  out->set_crc_errors(link.crc_errors);
+  out->set_retries(link.retries);
+  out->set_telemetry_gaps(link.telemetry_gaps);
+  out->set_rtt_us(link.rtt_us);
+  out->set_session_count(link.session_count);
+}
+
+}  // namespace
+
+v1::Board to_proto(const model::Board& board) {
+  v1::Board out;
+  out.set_uid(board.uid.str());
+  out.set_name(clean_text(board.name));
+  out.set_place(clean_text(board.place));
+  for (const auto& [key, value] : board.labels)
+    (*out.mutable_labels())[clean_text(key)] = clean_text(value);
+  out.set_board_type(clean_text(board.board_type));
+  out.set_core(clean_text(board.core));
+  out.set_fw_version(clean_text(board.fw_version));
+  out.set_rules_version(board.rules_version);
+  out.set_boot_id(board.boot_id);
+  out.set_caps(board.caps);
+  out.set_ram_bytes(board.ram_bytes);
+  out.set_max_layers(board.max_layers);
+  out.set_max_batch(board.max_batch);
+  out.set_mtu(board.mtu);
+  out.set_status(static_cast<v1::BoardStatus>(board.status));
+  out.set_last_seen_time_us(board.last_seen_time_us);
+  out.set_online_since_time_us(board.online_since_time_us);
+  out.set_model_hash(reported_hash(board.model_hash, 32));
+  out.set_state_hash(reported_hash(board.state_hash, 16));
+  out.set_run_id(id_bytes(board.run_id));
+  out.set_last_step(board.last_step);
+  out.set_reset_reason(clean_text(board.reset_reason));
+  out.set_boots_seen(board.boots_seen);
+  set_link(board.link, out.mutable_link());
+  set_meta(board.meta, out.mutable_meta());
+  return out;
+}
+
+v1::Port to_proto(const model::Port& port) {
+  v1::Port out;
+  out.set_path(clean_text(port.path));
+  out.set_by_id(clean_text(port.by_id));
+  out.set_by_path(clean_text(port.by_path));
+  out.set_usb_vid(port.usb_vid);
+  out.set_usb_pid(port.usb_pid);
+  out.set_usb_serial(clean_text(port.usb_serial));
+  out.set_description(clean_text(port.description));
+  out.set_state(static_cast<v1::PortState>(port.state));
+  out.set_adopted(port.adopted);
+  out.set_allowed(port.allowed);
+  out.set_board_uid(port.board_uid.str());
+  out.set_baud(port.baud);
+  set_reason(port.reason, out.mutable_reason());
+  set_meta(port.meta, out.mutable_meta());
+  return out;
+}
+
+v1::Model to_proto(const model::Model& model) {
+  v1::Model out;
+  out.set_hash(id_bytes(model.hash));
+  out.set_name(clean_text(model.name));
+  out.set_image_bytes(model.image_bytes);
+  out.set_onnx_hash(id_bytes(model.onnx_hash));
+  out.set_trainable_layers(model.trainable_layers);
+  out.set_n_classes(model.n_classes);
+  copy_all(model.input_shape, out.mutable_input_shape());
+  set_accuracy(model.source_accuracy, out.mutable_source_accuracy());
+  out.set_has_ce_scale(model.has_ce_scale);
+  for (const auto& layer : model.layers) {
+    auto* item = out.add_layers();
+    item->set_name(clean_text(layer.name));
+    item->set_kind(clean_text(layer.kind));
+    copy_all(layer.weight_shape, item->mutable_weight_shape());
+    copy_all(layer.output_shape, item->mutable_output_shape());
+    item->set_weights(layer.weights);
+    item->set_k_out_min(layer.k_out_min);
+    item->set_k_out_max(layer.k_out_max);
+    item->set_macs(layer.macs);
+    item->set_trainable(layer.trainable);
+  }
+  out.set_ram_k8_bytes(model.ram_k8_bytes);
+  out.set_ram_k16_bytes(model.ram_k16_bytes);
+  set_meta(model.meta, out.mutable_meta());
+  return out;
+}
+
+v1::Dataset to_proto(const model::Dataset& dataset) {
+  v1::Dataset out;
+  out.set_id(id_bytes(dataset.id));
+  out.set_content_hash(id_bytes(dataset.content_hash));
+  out.set_name(clean_text(dataset.name));
+  out.set_dtype(clean_text(dataset.dtype));
+  copy_all(dataset.shape, out.mutable_shape());
+  out.set_train(dataset.train);
+  out.set_heldout(dataset.heldout);
+  out.set_test(dataset.test);
+  out.set_n_classes(dataset.n_classes);
+  for (const auto& name : dataset.class_names) out.add_class_names(clean_text(name));
+  copy_all(dataset.class_counts, out.mutable_class_counts());
+  out.set_source(clean_text(dataset.source));
+  out.set_bytes(dataset.bytes);
+  set_meta(dataset.meta, out.mutable_meta());
+  return out;
+}
+
+v1::Snapshot to_proto(const model::Snapshot& snapshot) {
+  v1::Snapshot out;
+  out.set_hash(id_bytes(snapshot.hash));
+  out.set_model_hash(id_bytes(snapshot.model_hash));
+  out.set_board_uid(snapshot.board_uid.str());
+  out.set_run_id(id_bytes(snapshot.run_id));
+  out.set_attempt(snapshot.attempt);
+  out.set_step(snapshot.step);
+  out.set_parent(id_bytes(snapshot.parent));
+  for (const auto& alias : snapshot.aliases) out.add_aliases(clean_text(alias));
+  set_accuracy(snapshot.heldout, out.mutable_heldout());
+  out.set_bytes(snapshot.bytes);
+  out.set_note(clean_text(snapshot.note));
+  set_meta(snapshot.meta, out.mutable_meta());
+  return out;
+}
+
+v1::Evaluation to_proto(const model::Evaluation& evaluation) {
+  v1::Evaluation out;
+  out.set_id(id_bytes(evaluation.id));
+  out.set_board_uid(evaluation.board_uid.str());
+  out.set_model_hash(id_bytes(evaluation.model_hash));
+  out.set_snapshot(id_bytes(evaluation.snapshot));
+  out.set_dataset_id(id_bytes(evaluation.dataset_id));
+  out.set_split(clean_text(evaluation.split));
+  set_accuracy(evaluation.accuracy, out.mutable_accuracy());
+  copy_all(evaluation.confusion, out.mutable_confusion());
+  set_loss(evaluation.loss, out.mutable_loss());
+  set_meta(evaluation.meta, out.mutable_meta());
+  return out;
+}
+
+v1::Job to_proto(const model::Job& job) {
+  v1::Job out;
+  out.set_id(id_bytes(job.id));
+  out.set_kind(static_cast<v1::Job::Kind>(job.kind));
+  out.set_state(static_cast<v1::Job::State>(job.state));
+  out.set_progress_permille(job.progress_permille);
+  out.set_message(clean_text(job.message));
+  set_reason(job.reason, out.mutable_reason());
+  out.set_result_key(job.result_key.data(), job.result_key.size());
+  out.set_result_json(clean_text(job.result_json));
+  set_meta(job.meta, out.mutable_meta());
+  return out;
+}
+
+v1::Upload to_proto(const model::Upload& upload) {
+  v1::Upload out;
+  out.set_id(id_bytes(upload.id));
+  out.set_name(clean_text(upload.name));
+  out.set_size(upload.size);
+  out.set_sha256(id_bytes(upload.sha256));
+  out.set_received(upload.received);
+  set_meta(upload.meta, out.mutable_meta());
+  return out;
+}
+
+v1::HyperParams to_proto(const model::HyperParams& hyper) {
+  v1::HyperParams out;
+  out.set_policy(static_cast<v1::Policy>(hyper.policy));
+  out.set_rule_set(static_cast<v1::RuleSet>(hyper.rule_set));
+  out.set_rounding(static_cast<v1::Rounding>(hyper.rounding));
+  out.set_loss(static_cast<v1::LossKind>(hyper.loss));
+  out.set_shift_source(static_cast<v1::ShiftSource>(hyper.shift_source));
+  copy_all(hyper.mu_weight, out.mutable_mu_weight());
+  if (hyper.mu_offset) out.set_mu_offset(*hyper.mu_offset);
+  if (hyper.dead_zone) out.set_dead_zone(*hyper.dead_zone);
+  if (hyper.k) out.set_k(*hyper.k);
+  if (hyper.batch) out.set_batch(*hyper.batch);
+  if (hyper.epochs) out.set_epochs(*hyper.epochs);
+  if (hyper.order_seed) out.set_order_seed(*hyper.order_seed);
+  if (hyper.sr_seed) out.set_sr_seed(*hyper.sr_seed);
+  if (hyper.guard) out.set_guard(*hyper.guard);
+  if (hyper.telemetry_every) out.set_telemetry_every(*hyper.telemetry_every);
+  if (hyper.streamed) out.set_streamed(*hyper.streamed);
+  if (hyper.checkpoint_epochs) out.set_checkpoint_epochs(*hyper.checkpoint_epochs);
+  return out;
+}
+
+v1::RunSpec to_proto(const model::RunSpec& spec) {
+  v1::RunSpec out;
+  out.set_board_uid(spec.board_uid.str());
+  out.set_model_hash(id_bytes(spec.model_hash));
+  out.set_dataset_id(id_bytes(spec.dataset_id));
+  *out.mutable_hyper() = to_proto(spec.hyper);
+  out.set_start_snapshot(id_bytes(spec.start_snapshot));
+  out.set_evaluate(spec.evaluate);
+  out.set_name(clean_text(spec.name));
+  out.set_resume_deadline_s(spec.resume_deadline_s);
+  return out;
+}
+
+v1::Run to_proto(const model::Run& run) {
+  v1::Run out;
+  out.set_id(id_bytes(run.id));
+  *out.mutable_spec() = to_proto(run.spec);
+  out.set_state(static_cast<v1::RunState>(run.state));
+  out.set_desired(static_cast<v1::DesiredState>(run.desired));
+  set_reason(run.reason, out.mutable_reason());
+  out.set_attempt(run.attempt);
+  *out.mutable_effective() = to_proto(run.effective);
+  out.set_steps_done(run.steps_done);
+  out.set_steps_total(run.steps_total);
+  out.set_epochs_done(run.epochs_done);
+  set_accuracy(run.before, out.mutable_before());
+  set_accuracy(run.after, out.mutable_after());
+  set_accuracy(run.heldout_start, out.mutable_heldout_start());
+  set_accuracy(run.heldout_best, out.mutable_heldout_best());
+  out.set_best_step(run.best_step);
+  out.set_final_state_hash(id_bytes(run.final_state_hash));
+  out.set_final_weights_hash(id_bytes(run.final_weights_hash));
+  out.set_rules_version(run.rules_version);
+  out.set_start_time_us(run.start_time_us);
+  out.set_end_time_us(run.end_time_us);
+  out.set_train_samples(run.train_samples);
+  out.set_replay(static_cast<v1::Run::ReplayVerdict>(run.replay));
+  set_meta(run.meta, out.mutable_meta());
+  return out;
+}
+
+v1::RunEvent to_proto(const model::RunEvent& event) {
+  v1::RunEvent out;
+  out.set_run_id(id_bytes(event.run_id));
+  out.set_seq(event.seq);
+  out.set_time_us(event.time_us);
+  out.set_from(static_cast<v1::RunState>(event.from));
+  out.set_to(static_cast<v1::RunState>(event.to));
+  out.set_cause(clean_text(event.cause));
+  out.set_actor(clean_text(event.actor));
+  out.set_command_id(id_bytes(event.command_id));
+  return out;
+}
+
+v1::EpochResult to_proto(const model::EpochResult& epoch) {
+  v1::EpochResult out;
+  out.set_run_id(id_bytes(epoch.run_id));
+  out.set_attempt(epoch.attempt);
+  out.set_epoch(epoch.epoch);
+  out.set_step(epoch.step);
+  set_loss(epoch.loss, out.mutable_loss());
+  set_accuracy(epoch.train, out.mutable_train());
+  set_accuracy(epoch.heldout, out.mutable_heldout());
+  out.set_best_step(epoch.best_step);
+  out.set_alarms(epoch.alarms);
+  out.set_state_hash(id_bytes(epoch.state_hash));
+  out.set_step_us(epoch.step_us);
+  for (const auto& layer : epoch.layers) {
+    auto* item = out.add_layers();
+    item->set_bits_min(layer.bits_min);
+    item->set_bits_mean_q8(layer.bits_mean_q8);
+    item->set_bits_max(layer.bits_max);
+    item->set_shift(layer.shift);
+    item->set_nonzero_deltas_ppm(layer.nonzero_deltas_ppm);
+    item->set_mean_abs_delta_q8(layer.mean_abs_delta_q8);
+    item->set_zero_propagated_ppm(layer.zero_propagated_ppm);
+    item->set_saturated(layer.saturated);
+    item->set_dead_units(layer.dead_units);
+    item->set_k(layer.k);
+    item->set_u_q8(layer.u_q8);
+  }
+  out.set_time_us(epoch.time_us);
+  out.set_board_uid(epoch.board_uid.str());
+  return out;
+}
+
+v1::TelemetryFrame to_proto(const model::TelemetryFrame& frame) {
+  v1::TelemetryFrame out;
+  out.set_run_id(id_bytes(frame.run_id));
+  out.set_attempt(frame.attempt);
+  out.set_step(frame.step);
+  out.set_board_uid(frame.board_uid.str());
+  out.set_time_us(frame.time_us);
+  out.set_boot_id(frame.boot_id);
+  out.set_event_id(frame.event_id);
+  set_loss(frame.loss, out.mutable_loss());
+  out.set_correct(frame.correct);
+  std::uint32_t number = 0;
+  for (const auto& layer : frame.layers) {
+    auto* item = out.add_layers();
+    item->set_layer(number++);
+    item->set_bits(layer.bits);
+    item->set_shift(layer.shift);
+    item->set_k(layer.k);
+  }
+  out.set_gap(frame.gap);
+  return out;
+}
+
+v1::Event to_proto(const model::Event& event) {
+  v1::Event out;
+  out.set_event_seq(event.seq);
+  out.set_time_us(event.time_us);
+  out.set_actor(clean_text(event.actor));
+  out.set_command_id(id_bytes(event.command_id));
+  struct Set {
+    v1::Event& out;
+    void operator()(const model::Board& v) { *out.mutable_board() = to_proto(v); }
+    void operator()(const model::Port& v) { *out.mutable_port() = to_proto(v); }
+    void operator()(const model::Model& v) { *out.mutable_model() = to_proto(v); }
+    void operator()(const model::Dataset& v) { *out.mutable_dataset() = to_proto(v); }
+    void operator()(const model::Snapshot& v) { *out.mutable_snapshot() = to_proto(v); }
+    void operator()(const model::Run& v) { *out.mutable_run() = to_proto(v); }
+    void operator()(const model::RunEvent& v) { *out.mutable_run_event() = to_proto(v); }
+    void operator()(const model::EpochResult& v) { *out.mutable_epoch() = to_proto(v); }
+    void operator()(const model::Job& v) { *out.mutable_job() = to_proto(v); }
+    void operator()(const model::Evaluation& v) { *out.mutable_evaluation() = to_proto(v); }
+    void operator()(const model::Deleted& v) {
+      out.mutable_deleted()->set_kind(clean_text(v.kind));
+      out.mutable_deleted()->set_key(v.key);
+    }
+    void operator()(const model::Warning& v) {
+      set_reason(v.reason, out.mutable_warning()->mutable_reason());
+      out.mutable_warning()->set_board_uid(v.board_uid.str());
+      out.mutable_warning()->set_run_id(id_bytes(v.run_id));
+    }
+  };
+  std::visit(Set{out}, event.body);
+  return out;
+}
+
+}  // namespace odt::api

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "jobs/job_control.h"
+#include "model/event.h"
+#include "odt/api/v1/services.pb.h"
+#include "odt/api/v1/types.pb.h"
+
+// The only place where domain types become messages of the API, and back. Texts are made clean
+// (errors.h); zero ids and hashes become absent fields.
+namespace odt::api {
+
+v1::Board to_proto(const model::Board& board);
+v1::Port to_proto(const model::Port& port);
+v1::Model to_proto(const model::Model& model);
+v1::Dataset to_proto(const model::Dataset& dataset);
+v1::Snapshot to_proto(const model::Snapshot& snapshot);
+v1::Evaluation to_proto(const model::Evaluation& evaluation);
+v1::Job to_proto(const model::Job& job);
+v1::Upload to_proto(const model::Upload& upload);
+v1::Run to_proto(const model::Run& run);
+v1::RunSpec to_proto(const model::RunSpec& spec);
+v1::HyperParams to_proto(const model::HyperParams& hyper);
+v1::RunEvent to_proto(const model::RunEvent& event);
+v1::EpochResult to_proto(const model::EpochResult& epoch);
+v1::TelemetryFrame to_proto(const model::TelemetryFrame& frame);
+v1::Event to_proto(const model::Event& event);
+
+// Errors: INVALID_ARGUMENT naming the field (its path in the request begins with `field`).
+Result<BoardUid> uid_field(const std::string& raw, std::string_view field);
+Result<Hash> hash_field(const std::string& raw, std::string_view field);
+Result<Hash> optional_hash_field(const std::string& raw, std::string_view field);  // absent: zero
+Result<Uuid> uuid_field(const std::string& raw, std::string_view field);
+// 1..max clean characters, without leading or trailing blanks; empty where `required` is false.
+Result<std::string> text_field(const std::string& raw, std::string_view field, std::size_t max,
+                               bool required);
+Result<model::HyperParams> from_proto(const v1::HyperParams& hyper, const std::string& field);
+Result<model::RunSpec> from_proto(const v1::RunSpec& spec);
+Result<jobs::ImportOptions> from_proto(const v1::ImportOptions& options);
+
+}  // namespace odt::api

@@ -1,0 +1,165 @@
+#include "api/api_convert.h"
+#include "api/errors.h"
+
+// The way in: every field of a request is checked here, and an error names it.
+namespace odt::api {
+namespace {
+
+template <typename Enum, typename ProtoEnum>
+Result<Enum> enum_field(ProtoEnum value, bool valid, const std::string& field) {
+  if (!valid) return bad_field(field, "unknown value " + std::to_string(static_cast<int>(value)));
+  return static_cast<Enum>(value);
+}
+
+template <typename T>
+Status in_range(T value, T low, T high, const std::string& field) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return bad_field(field, std::to_string(value) + "; allowed " + std::to_string(low) + " to " +
+                              std::to_string(high));
+}
+
+Result<Hash> read_hash(const std::string& raw, std::string_view field) {
+  if (raw.size() != Hash::kSize)
+    return bad_field(field, std::to_string(raw.size()) + " bytes; a SHA-256 has 32");
+  return Hash::from_bytes(raw);
+}
+
+Result<model::HyperParams> read_enums(const v1::HyperParams& in, const std::string& field) {
+  model::HyperParams out;
+  ODT_ASSIGN(out.policy, enum_field<model::Policy>(in.policy(), v1::Policy_IsValid(in.policy()),
+                                                   field + "policy"));
+  ODT_ASSIGN(out.rule_set,
+             enum_field<model::RuleSet>(in.rule_set(), v1::RuleSet_IsValid(in.rule_set()),
+                                        field + "rule_set"));
+  ODT_ASSIGN(out.rounding,
+             enum_field<model::Rounding>(in.rounding(), v1::Rounding_IsValid(in.rounding()),
+                                         field + "rounding"));
+  ODT_ASSIGN(out.loss, enum_field<model::LossKind>(in.loss(), v1::LossKind_IsValid(in.loss()),
+                                                   field + "loss"));
+  ODT_ASSIGN(out.shift_source, enum_field<model::ShiftSource>(
+                                   in.shift_source(), v1::ShiftSource_IsValid(in.shift_source()),
+                                   field + "shift_source"));
+  return out;
+}
+
+}  // namespace
+
+Result<BoardUid> uid_field(const std::string& raw, std::string_view field) {
+  if (raw.size() < 8 || raw.size() > 16)
+    return bad_field(field, std::to_string(raw.size()) + " bytes; a board's uid has 8 to 16",
+                     "list the boards to see their uids");
+  return BoardUid::from_bytes(raw);
+}
+
+Result<Hash> hash_field(const std::string& raw, std::string_view field) {
+  ODT_ASSIGN(const Hash hash, read_hash(raw, field));
+  if (hash.is_zero()) return bad_field(field, "all zero");
+  return hash;
+}
+
+Result<Hash> optional_hash_field(const std::string& raw, std::string_view field) {
+  if (raw.empty()) return Hash{};
+  return read_hash(raw, field);
+}
+
+Result<Uuid> uuid_field(const std::string& raw, std::string_view field) {
+  if (raw.size() != Uuid::kSize)
+    return bad_field(field, std::to_string(raw.size()) + " bytes; an id has 16");
+  ODT_ASSIGN(const Uuid id, Uuid::from_bytes(raw));
+  if (id.is_zero()) return bad_field(field, "all zero");
+  return id;
+}
+
+Result<std::string> text_field(const std::string& raw, std::string_view field, std::size_t max,
+                               bool required) {
+  if (raw.empty() && required) return bad_field(field, "empty");
+  if (raw.size() > max)
+    return bad_field(field, std::to_string(raw.size()) + " bytes; limit " + std::to_string(max));
+  if (clean_text(raw) != raw || raw.find('\t') != std::string::npos)
+    return bad_field(field, "holds control characters or is not UTF-8");
+  if (!raw.empty() && (raw.front() == ' ' || raw.back() == ' '))
+    return bad_field(field, "begins or ends with a blank");
+  return raw;
+}
+
+Result<model::HyperParams> from_proto(const v1::HyperParams& in, const std::string& prefix) {
+  const std::string field = prefix + ".";
+  ODT_ASSIGN(model::HyperParams out, read_enums(in, field));
+  if (in.mu_weight_size() != 0 && in.mu_weight_size() != 1 && in.mu_weight_size() != 3)
+    return bad_field(field + "mu_weight", std::to_string(in.mu_weight_size()) +
+                                              " values; give one, or three (by thirds)");
+  for (const auto mu : in.mu_weight()) {
+    ODT_TRY(in_range<int>(mu, -12, 4, field + "mu_weight"));
+    out.mu_weight.push_back(mu);
+  }
+  if (in.has_mu_offset()) {
+    ODT_TRY(in_range<int>(in.mu_offset(), -8, 7, field + "mu_offset"));
+    out.mu_offset = in.mu_offset();
+  }
+  if (in.has_k()) {
+    ODT_TRY(in_range(in.k(), 2u, 16u, field + "k"));
+    out.k = in.k();
+  }
+  if (in.has_batch()) {
+    ODT_TRY(in_range(in.batch(), 1u, 4096u, field + "batch"));
+    out.batch = in.batch();
+  }
+  if (in.has_epochs()) {
+    ODT_TRY(in_range(in.epochs(), 1u, 100000u, field + "epochs"));
+    out.epochs = in.epochs();
+  }
+  if (in.has_telemetry_every()) {
+    ODT_TRY(in_range(in.telemetry_every(), 1u, 1000000u, field + "telemetry_every"));
+    out.telemetry_every = in.telemetry_every();
+  }
+  if (in.has_checkpoint_epochs()) {
+    ODT_TRY(in_range(in.checkpoint_epochs(), 1u, 100000u, field + "checkpoint_epochs"));
+    out.checkpoint_epochs = in.checkpoint_epochs();
+  }
+  if (in.has_dead_zone()) out.dead_zone = in.dead_zone();
+  if (in.has_order_seed()) out.order_seed = in.order_seed();
+  if (in.has_sr_seed()) out.sr_seed = in.sr_seed();
+  if (in.has_guard()) out.guard = in.guard();
+  if (in.has_streamed()) out.streamed = in.streamed();
+  return out;
+}
+
+Result<model::RunSpec> from_proto(const v1::RunSpec& in) {
+  model::RunSpec out;
+  ODT_ASSIGN(out.board_uid, uid_field(in.board_uid(), "spec.board_uid"));
+  ODT_ASSIGN(out.model_hash, hash_field(in.model_hash(), "spec.model_hash"));
+  ODT_ASSIGN(out.dataset_id, uuid_field(in.dataset_id(), "spec.dataset_id"));
+  ODT_ASSIGN(out.hyper, from_proto(in.hyper(), "spec.hyper"));
+  ODT_ASSIGN(out.start_snapshot, optional_hash_field(in.start_snapshot(), "spec.start_snapshot"));
+  out.evaluate = in.evaluate();
+  ODT_ASSIGN(out.name, text_field(in.name(), "spec.name", 64, false));
+  ODT_TRY(in_range(in.resume_deadline_s(), 0u, 31u * 86400u, "spec.resume_deadline_s"));
+  out.resume_deadline_s = in.resume_deadline_s();
+  return out;
+}
+
+Result<jobs::ImportOptions> from_proto(const v1::ImportOptions& in) {
+  jobs::ImportOptions out;
+  ODT_ASSIGN(out.name, text_field(in.name(), "options.name", 64, true));
+  if (in.format() != "idx" && in.format() != "csv")
+    return bad_field("options.format", "'" + clean_text(in.format()) + "'",
+                     "known formats: idx, csv");
+  out.format = in.format();
+  if (in.resize_size() != 0 && in.resize_size() != 2)
+    return bad_field("options.resize", std::to_string(in.resize_size()) + " values",
+                     "give height and width, or nothing");
+  for (const auto side : in.resize()) {
+    ODT_TRY(in_range(side, 1u, 1024u, "options.resize"));
+    out.resize.push_back(side);
+  }
+  ODT_ASSIGN(out.transform, text_field(in.transform(), "options.transform", 64, false));
+  out.train = in.train();
+  out.heldout = in.heldout();
+  out.test = in.test();
+  out.seed = in.seed();
+  ODT_ASSIGN(out.label_column, text_field(in.label_column(), "options.label_column", 128, false));
+  out.skip = in.skip();
+  return out;
+}
+
+}  // namespace odt::api

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/access.h"
+#include "base/asio.h"
+#include "store/store.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace odt::api {
+
+struct HttpOptions {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 8080;  // 0: any free one
+  std::string web_dir;
+  std::vector<std::string> allowed_hosts, allowed_origins;
+  std::size_t max_connections = 512;
+  std::size_t max_message_bytes = 4u << 20;  // of one gRPC-Web request
+  std::chrono::seconds idle{75}, write{30};  // then the connection is closed
+};
+
+// What answers behind the port.
+struct HttpBackend {
+  std::shared_ptr<grpc::Channel> channel;  // to the gRPC server in this process
+  store::BlobStore* blobs = nullptr;
+  const AccessPolicy* policy = nullptr;
+  std::function<std::string()> metrics;  // Prometheus text
+  std::function<bool()> ready;
+};
+
+// The HTTP/1.1 port: gRPC-Web calls, /v1/blobs/<sha256> with Range, the dashboard's files,
+// /healthz, /readyz, /metrics.
+//
+// Concurrency: everything runs on `front` (one thread); the functions are called from there, or
+// before it runs. A coroutine per connection.
+class HttpServer {
+ public:
+  // Binds and listens, accepts nothing yet. ALREADY_EXISTS: the port is in use.
+  static Result<std::unique_ptr<HttpServer>> bind(asio::io_context& front, HttpOptions options);
+  ~HttpServer();
+
+  void serve(HttpBackend backend);
+  void stop_accepting();
+  // Closes what is still open; calls under way are cancelled.
+  void close_all();
+  std::uint16_t port() const;
+  std::size_t connections() const;
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace odt::api

@@ -1,0 +1,82 @@
+#include "api/service_helpers.h"
+
+namespace odt::api {
+namespace {
+
+void add_reads(ApiService& service, Deps& deps) {
+  service.unary<v1::GetJobRequest, v1::GetJobResponse>(
+      "GetJob",
+      [&deps](const Call&, const v1::GetJobRequest& request, Reply<v1::GetJobResponse> reply) {
+        ODT_FIELD(const Uuid id, uuid_field(request.id(), "id"));
+        answer_from_store(deps.control, reply,
+                          [id](store::ControlStore& store) -> Result<v1::GetJobResponse> {
+                            const auto job = store.job(id);
+                            if (!job.ok()) return not_found(job.status(), "job", id.hex());
+                            v1::GetJobResponse response;
+                            *response.mutable_job() = to_proto(*job);
+                            return response;
+                          });
+      });
+  service.unary<v1::ListJobsRequest, v1::ListJobsResponse>(
+      "ListJobs",
+      [&deps](const Call&, const v1::ListJobsRequest& request, Reply<v1::ListJobsResponse> reply) {
+        ODT_FIELD(auto params, params_of<v1::Job>(request));
+        answer_from_store(deps.control, reply,
+                          [params](store::ControlStore& store) -> Result<v1::ListJobsResponse> {
+                            ODT_ASSIGN(
+                                auto page,
+                                (list_from<v1::Job, model::Job>(
+                                    params, [&](const auto& query) { return store.jobs(query); },
+                                    [](const auto& job) { return to_proto(job); })));
+                            v1::ListJobsResponse response;
+                            for (auto& job : page.items) *response.add_jobs() = std::move(job);
+                            response.set_next_page_token(page.next_token);
+                            return response;
+                          });
+      });
+}
+
+Result<jobs::TrainOnPcOptions> read_training(const v1::TrainOnPcRequest& request) {
+  jobs::TrainOnPcOptions options;
+  ODT_ASSIGN(options.dataset_id, uuid_field(request.dataset_id(), "dataset_id"));
+  if (request.hidden_size() > 8)
+    return bad_field("hidden", std::to_string(request.hidden_size()) + " layers; limit 8");
+  for (const auto width : request.hidden()) {
+    if (width == 0 || width > 4096)
+      return bad_field("hidden", std::to_string(width) + "; allowed 1 to 4096");
+    options.hidden.push_back(width);
+  }
+  if (request.epochs() > 1000)
+    return bad_field("epochs", std::to_string(request.epochs()) + "; limit 1000");
+  options.epochs = request.epochs();
+  options.seed = request.seed();
+  ODT_ASSIGN(options.name, text_field(request.name(), "name", 64, false));
+  return options;
+}
+
+}  // namespace
+
+ServicePtr make_job_service(Deps& deps) {
+  auto service = std::make_unique<ApiService>(
+      deps.gate, *v1::GetJobRequest::descriptor()->file()->FindServiceByName("JobService"));
+  add_reads(*service, deps);
+  service->unary<v1::CancelJobRequest, v1::CancelJobResponse>(
+      "CancelJob", [&deps](const Call& call, const v1::CancelJobRequest& request,
+                           Reply<v1::CancelJobResponse> reply) {
+        ODT_FIELD(const Uuid id, uuid_field(request.id(), "id"));
+        deps.jobs.cancel(call.ctx, id,
+                         answer_with<v1::CancelJobResponse, model::Job>(
+                             reply, &v1::CancelJobResponse::mutable_job));
+      });
+  service->unary<v1::TrainOnPcRequest, v1::TrainOnPcResponse>(
+      "TrainOnPc", [&deps](const Call& call, const v1::TrainOnPcRequest& request,
+                           Reply<v1::TrainOnPcResponse> reply) {
+        ODT_FIELD(auto options, read_training(request));
+        deps.jobs.train_on_pc(call.ctx, std::move(options),
+                              answer_with<v1::TrainOnPcResponse, model::Job>(
+                                  reply, &v1::TrainOnPcResponse::mutable_job));
+      });
+  return service;
+}
+
+}  // namespace odt::api

@@ -1,0 +1,99 @@
+#include "api/service_helpers.h"
+
+namespace odt::api {
+namespace {
+
+// The gRPC end of one stream: writes come from the front thread, reactions from gRPC's threads.
+class WatchCall final : public grpc::ServerWriteReactor<v1::WatchResponse>, public WatchSink {
+ public:
+  static grpc::ServerWriteReactor<v1::WatchResponse>* start(WatchHub& hub,
+                                                            const v1::WatchRequest& request) {
+    auto call = std::make_shared<WatchCall>(hub);
+    call->self_ = call;
+    std::vector<WatchTopic> topics;
+    for (const auto& wanted : request.topics()) {
+      Result<WatchTopic> topic = parse_topic(wanted);
+      if (!topic.ok()) {
+        call->finish(topic.status());
+        return call.get();
+      }
+      topics.push_back(*topic);
+    }
+    hub.open(call->id_, call, std::move(topics), request.resume_store_epoch(),
+             request.resume_event_seq());
+    return call.get();
+  }
+
+  explicit WatchCall(WatchHub& hub) : hub_(hub) {}
+
+  void write(v1::WatchResponse response) override {
+    const auto keep = self();
+    const std::lock_guard lock(mutex_);
+    if (finished_) return;
+    response_ = std::move(response);
+    StartWrite(&response_);
+  }
+  void finish(const Status& status) override {
+    const auto keep = self();
+    const std::lock_guard lock(mutex_);
+    if (finished_) return;
+    finished_ = true;
+    Finish(to_grpc(status));
+  }
+  void OnWriteDone(bool ok) override { hub_.written(id_, ok); }
+  void OnCancel() override {
+    hub_.closed_by_peer(id_);
+    finish(absl::CancelledError("the watcher went away"));
+  }
+  void OnDone() override { const auto last = take_self(); }
+
+ private:
+  // The mutex that finish() holds must outlive it, although gRPC may call OnDone meanwhile.
+  std::shared_ptr<WatchCall> self() {
+    const std::lock_guard lock(self_mutex_);
+    return self_;
+  }
+  std::shared_ptr<WatchCall> take_self() {
+    const std::lock_guard lock(self_mutex_);
+    return std::move(self_);
+  }
+
+  WatchHub& hub_;
+  const std::uint64_t id_ = WatchHub::new_id();
+  std::mutex mutex_, self_mutex_;
+  v1::WatchResponse response_;
+  bool finished_ = false;
+  std::shared_ptr<WatchCall> self_;
+};
+
+void add_update(ApiService& service, Deps& deps) {
+  service.unary<v1::UpdateWatchRequest, v1::UpdateWatchResponse>(
+      "UpdateWatch", [&deps](const Call&, const v1::UpdateWatchRequest& request,
+                             Reply<v1::UpdateWatchResponse> reply) {
+        std::vector<WatchTopic> add, remove;
+        for (const auto& wanted : request.add()) {
+          ODT_FIELD(auto topic, parse_topic(wanted));
+          add.push_back(topic);
+        }
+        for (const auto& wanted : request.remove()) {
+          ODT_FIELD(auto topic, parse_topic(wanted));
+          remove.push_back(topic);
+        }
+        deps.hub.update(request.watch_id(), std::move(add), std::move(remove), answer_done(reply));
+      });
+}
+
+}  // namespace
+
+ServicePtr make_watch_service(Deps& deps) {
+  auto service = std::make_unique<ApiService>(
+      deps.gate, *v1::WatchRequest::descriptor()->file()->FindServiceByName("WatchService"));
+  service->server_stream<v1::WatchRequest, v1::WatchResponse>(
+      "Watch", [&deps](const Call&, const v1::WatchRequest& request) {
+        return WatchCall::start(deps.hub, request);
+      });
+  add_update(*service, deps);
+  return service;
+}
+
+}  // namespace odt::api

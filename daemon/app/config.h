@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/access.h"
+#include "fleet/fleet_options.h"
+
+namespace odt::app {
+
+struct Endpoint {
+  std::string address;
+  std::uint16_t port = 0;
+  std::string text() const;  // "127.0.0.1:8080", "[::1]:8080"
+};
+// "address:port", "[v6]:port". INVALID_ARGUMENT.
+Result<Endpoint> parse_endpoint(const std::string& text);
+
+// Everything that odtd can be told; keys and defaults: deploy/odtd.toml.
+struct Config {
+  std::string data_dir, web_dir, worker;
+  std::string log_level = "info", log_file;
+  Endpoint http{"127.0.0.1", 8080};
+  std::vector<std::string> allowed_hosts, allowed_origins;
+  std::uint32_t max_connections = 512;
+  Endpoint grpc{"127.0.0.1", 7421};
+  std::string socket;  // unix socket; "" until resolve()
+  bool no_socket = false;
+  api::Role remote_role = api::Role::kNone;
+  std::vector<std::string> listen;  // "address:port" where boards dial in
+  std::vector<fleet::DialTarget> dial;
+  std::vector<fleet::SerialRule> serial_allow;
+  std::uint32_t resume_deadline_s = 86'400;
+  std::uint64_t telemetry_quota_bytes = 0;  // 0: chosen from the free space
+  std::uint64_t max_upload_bytes = std::uint64_t{4} << 30;
+  std::uint32_t jobs_parallel = 2, job_deadline_s = 900;
+  std::uint64_t job_memory_bytes = std::uint64_t{4} << 30;
+};
+
+// What the command line asks for.
+struct CommandLine {
+  Config config;
+  bool show_version = false, show_help = false;
+  std::string help;
+};
+
+// TOML under the flags. Errors: INVALID_ARGUMENT, one line: file, line, key, what is wrong, what is
+// allowed; NOT_FOUND: no such file.
+Result<Config> load_config_file(const std::string& path);
+// Flags override --config FILE.
+Result<CommandLine> parse_command_line(int argc, const char* const* argv);
+// Fills what depends on the machine: data_dir, web_dir, worker, socket. exe: of odtd.
+void resolve(Config& config, const std::string& exe);
+
+}  // namespace odt::app

@@ -1,0 +1,225 @@
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+
+#define TOML_EXCEPTIONS 1
+#include <toml++/toml.h>
+
+#include "app/config.h"
+
+// The TOML file: every key is known, of its type and in its range, or the file is refused.
+namespace odt::app {
+namespace {
+
+class File {
+ public:
+  explicit File(std::string path) : path_(std::move(path)) {}
+
+  Status fault(const toml::source_region& where, const std::string& text) const {
+    return absl::InvalidArgumentError(path_ + ":" + std::to_string(where.begin.line) + ": " + text);
+  }
+
+ private:
+  std::string path_;
+};
+
+using Read = std::function<Status(const toml::node&, const std::string& key)>;
+using Keys = std::map<std::string, Read>;
+
+class Reader {
+ public:
+  explicit Reader(std::string path) : file_(std::move(path)) {}
+
+  Status table(const toml::table& table, const std::string& name, const Keys& keys) const {
+    for (const auto& [raw, node] : table) {
+      const std::string key(raw.str());
+      const std::string full = name.empty() ? key : name + "." + key;
+      const auto known = keys.find(key);
+      if (known == keys.end()) return unknown(raw.source(), full, keys);
+      ODT_TRY(known->second(node, full));
+    }
+    return absl::OkStatus();
+  }
+
+  Read section(Keys keys) const {
+    return [this, keys = std::move(keys)](const toml::node& node, const std::string& key) {
+      if (!node.is_table()) return wrong(node, key, "a table");
+      return table(*node.as_table(), key, keys);
+    };
+  }
+
+  // [[key]]: `each` makes the keys of a new entry.
+  Read tables(std::function<Keys()> each) const {
+    return
+        [this, each = std::move(each)](const toml::node& node, const std::string& key) -> Status {
+          if (!node.is_array_of_tables())
+            return wrong(node, key, "an array of tables ([[" + key + "]])");
+          for (const auto& entry : *node.as_array()) ODT_TRY(table(*entry.as_table(), key, each()));
+          return absl::OkStatus();
+        };
+  }
+
+  Read text(std::string& to) const {
+    return [this, &to](const toml::node& node, const std::string& key) -> Status {
+      if (!node.is_string()) return wrong(node, key, "a string");
+      to = **node.as_string();
+      return absl::OkStatus();
+    };
+  }
+  Read flag(bool& to) const {
+    return [this, &to](const toml::node& node, const std::string& key) -> Status {
+      if (!node.is_boolean()) return wrong(node, key, "true or false");
+      to = **node.as_boolean();
+      return absl::OkStatus();
+    };
+  }
+  // Of a value scaled by `unit`.
+  template <typename T>
+  Read number(T& to, std::int64_t low, std::int64_t high, std::uint64_t unit = 1) const {
+    return [this, &to, low, high, unit](const toml::node& node, const std::string& key) -> Status {
+      if (!node.is_integer()) return wrong(node, key, "a whole number");
+      const std::int64_t value = **node.as_integer();
+      if (value < low || value > high)
+        return file_.fault(node.source(), key + " is " + std::to_string(value) + "; allowed " +
+                                              std::to_string(low) + " to " + std::to_string(high));
+      to = static_cast<T>(static_cast<std::uint64_t>(value) * unit);
+      return absl::OkStatus();
+    };
+  }
+  Read texts(std::vector<std::string>& to) const {
+    return [this, &to](const toml::node& node, const std::string& key) -> Status {
+      const auto* array = node.as_array();
+      if (array == nullptr) return wrong(node, key, "an array of strings");
+      for (const auto& item : *array) {
+        if (!item.is_string()) return wrong(item, key, "an array of strings");
+        to.push_back(**item.as_string());
+      }
+      return absl::OkStatus();
+    };
+  }
+  // A string that `parse` takes.
+  Read parsed(std::function<Status(const std::string&)> parse) const {
+    return
+        [this, parse = std::move(parse)](const toml::node& node, const std::string& key) -> Status {
+          if (!node.is_string()) return wrong(node, key, "a string");
+          const Status status = parse(**node.as_string());
+          if (status.ok()) return status;
+          return file_.fault(node.source(), key + ": " + std::string(status.message()));
+        };
+  }
+  Read endpoint(Endpoint& to) const {
+    return parsed([&to](const std::string& value) -> Status {
+      ODT_ASSIGN(to, parse_endpoint(value));
+      return absl::OkStatus();
+    });
+  }
+  Read uid(BoardUid& to) const {
+    return parsed([&to](const std::string& value) -> Status {
+      ODT_ASSIGN(const Bytes raw, from_hex(value));
+      ODT_ASSIGN(to, BoardUid::from_bytes({reinterpret_cast<const char*>(raw.data()), raw.size()}));
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  Status unknown(const toml::source_region& where, const std::string& key, const Keys& keys) const {
+    std::string names;
+    for (const auto& [name, read] : keys) names += (names.empty() ? "" : ", ") + name;
+    return file_.fault(where, "unknown key '" + key + "'; known here: " + names);
+  }
+  Status wrong(const toml::node& node, const std::string& key, const std::string& wanted) const {
+    return file_.fault(node.source(), key + " is not " + wanted);
+  }
+
+  File file_;
+};
+
+Status check_host_port(const std::string& value) {
+  const auto colon = value.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == value.size())
+    return absl::InvalidArgumentError("'" + value + "' is not HOST:PORT");
+  return absl::OkStatus();
+}
+
+Keys dial_keys(const Reader& r, Config& config) {
+  auto& target = config.dial.emplace_back();
+  return {{"address", r.parsed([&target](const std::string& value) {
+             target.address = value;
+             return check_host_port(value);
+           })},
+          {"expect_uid", r.uid(target.expect_uid)}};
+}
+
+Keys serial_keys(const Reader& r, Config& config) {
+  auto& rule = config.serial_allow.emplace_back();
+  return {{"vid_pid", r.text(rule.vid_pid)},
+          {"serial", r.text(rule.serial)},
+          {"by_path", r.text(rule.by_path)},
+          {"baud", r.number(rule.baud, 0, 4'000'000)},
+          {"expect_uid", r.uid(rule.expect_uid)},
+          {"dtr", r.flag(rule.dtr)},
+          {"rts", r.flag(rule.rts)},
+          {"rts_cts", r.flag(rule.rts_cts)}};
+}
+
+Keys root_keys(const Reader& r, Config& c) {
+  constexpr std::int64_t kMega = 1 << 20;
+  return {
+      {"data_dir", r.text(c.data_dir)},
+      {"web_dir", r.text(c.web_dir)},
+      {"worker", r.text(c.worker)},
+      {"log", r.section({{"level", r.text(c.log_level)}, {"file", r.text(c.log_file)}})},
+      {"http", r.section({{"listen", r.endpoint(c.http)},
+                          {"allowed_hosts", r.texts(c.allowed_hosts)},
+                          {"allowed_origins", r.texts(c.allowed_origins)},
+                          {"max_connections", r.number(c.max_connections, 8, 100'000)}})},
+      {"grpc", r.section({{"listen", r.endpoint(c.grpc)},
+                          {"socket", r.parsed([&c](const std::string& value) {
+                             c.no_socket = value == "none";
+                             c.socket = c.no_socket ? "" : value;
+                             return absl::OkStatus();
+                           })}})},
+      {"access", r.section({{"remote_role", r.parsed([&c](const std::string& value) -> Status {
+                               ODT_ASSIGN(c.remote_role, api::parse_role(value));
+                               return absl::OkStatus();
+                             })}})},
+      {"boards", r.section({{"listen", r.texts(c.listen)}})},
+      {"tcp", r.section({{"dial", r.tables([&r, &c] { return dial_keys(r, c); })}})},
+      {"serial", r.section({{"allow", r.tables([&r, &c] { return serial_keys(r, c); })}})},
+      {"runs", r.section({{"resume_deadline_s", r.number(c.resume_deadline_s, 1, 31 * 86'400)}})},
+      {"telemetry",
+       r.section({{"quota_mb", r.number(c.telemetry_quota_bytes, 0, 1 << 24, kMega)}})},
+      {"uploads", r.section({{"max_mb", r.number(c.max_upload_bytes, 1, 1 << 20, kMega)}})},
+      {"jobs", r.section({{"parallel", r.number(c.jobs_parallel, 1, 64)},
+                          {"deadline_s", r.number(c.job_deadline_s, 1, 86'400)},
+                          {"memory_mb", r.number(c.job_memory_bytes, 0, 1 << 20, kMega)}})},
+  };
+}
+
+}  // namespace
+
+Result<Config> load_config_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    return absl::NotFoundError("config file " + path + " is not there");
+  try {
+    Config config;
+    const toml::table table = toml::parse_file(path);
+    const Reader reader(path);
+    ODT_TRY(reader.table(table, "", root_keys(reader, config)));
+    for (const auto& rule : config.serial_allow)
+      if (rule.vid_pid.empty() && rule.serial.empty() && rule.by_path.empty())
+        return absl::InvalidArgumentError(
+            path + ": a [[serial.allow]] without vid_pid, serial or by_path allows nothing");
+    for (const auto& target : config.dial)
+      if (target.address.empty())
+        return absl::InvalidArgumentError(path + ": a [[tcp.dial]] without address");
+    return config;
+  } catch (const toml::parse_error& bad) {
+    return absl::InvalidArgumentError(path + ":" + std::to_string(bad.source().begin.line) + ": " +
+                                      std::string(bad.description()));
+  }
+}
+
+}  // namespace odt::app

@@ -1,0 +1,299 @@
+#include "app/daemon.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/statvfs.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <future>
+#include <thread>
+
+#include "api/grpc_server.h"
+#include "api/http_server.h"
+#include "api/metrics.h"
+#include "app/endpoints.h"
+#include "app/logging.h"
+#include "jobs/job_runner.h"
+#include "store/open.h"
+#include "training/orchestrator.h"
+
+namespace odt::app {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr char kSystemSocket[] = "/run/odt-fleet/odtd.sock";
+
+std::uint64_t file_bytes(const std::string& path) {
+  std::uint64_t sum = 0;
+  for (const char* part : {"", "-wal"}) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path + part, error);
+    if (!error) sum += size;
+  }
+  return sum;
+}
+
+std::uint64_t free_bytes(const std::string& folder) {
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) != 0) return 0;
+  return std::uint64_t{disk.f_bavail} * disk.f_frsize;
+}
+
+// An io context with the one thread that runs it.
+class IoThread {
+ public:
+  asio::io_context io{1};
+
+  void run() {
+    thread_ = std::thread([this] {
+      try {
+        io.run();
+      } catch (const std::exception& error) {
+        spdlog::critical("an io thread ended: {}", error.what());
+        std::abort();
+      }
+    });
+  }
+  void stop() {
+    io.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  // Runs fn on the thread and waits for it.
+  template <typename F>
+  void call(F fn) {
+    std::promise<void> done;
+    asio::post(io, [&] {
+      fn();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+ private:
+  asio::executor_work_guard<asio::io_context::executor_type> work_{io.get_executor()};
+  std::thread thread_;
+};
+
+}  // namespace
+
+// Members in the order in which they come to be; stop() takes them down in reverse.
+struct Daemon::Impl {
+  explicit Impl(Config c) : config(std::move(c)) {}
+
+  Config config;
+  SystemClock clock;
+  std::int64_t start_time_us = clock.now_us();
+  IoThread links, front;
+  std::unique_ptr<api::HttpServer> http;
+  store::OpenedStores stores;
+  std::unique_ptr<store::ControlThread> control;
+  std::unique_ptr<store::TelemetryThread> telemetry;
+  std::unique_ptr<jobs::JobRunner> jobs;
+  std::unique_ptr<training::Orchestrator> fleet;
+  std::unique_ptr<api::WatchHub> hub;
+  std::unique_ptr<api::Uploads> uploads;
+  std::unique_ptr<api::AccessPolicy> policy;
+  std::unique_ptr<api::Gate> gate;
+  std::unique_ptr<api::Deps> deps;
+  std::unique_ptr<api::GrpcServer> grpc;
+  std::atomic<bool> ready{false};
+  bool running = false, stopped = false, fleet_started = false, observing = false;
+  std::string http_url;
+
+  Status bind_ports();
+  Status open_stores();
+  Status make_rooms();
+  Status start_rooms();
+  Status let_in();
+  api::SystemInfo info() const;
+  api::GrpcOptions grpc_options() const;
+  void announce();
+};
+
+api::GrpcOptions Daemon::Impl::grpc_options() const {
+  return {config.grpc.address, config.grpc.port, config.socket};
+}
+
+Status Daemon::Impl::bind_ports() {
+  api::HttpOptions options;
+  options.address = config.http.address;
+  options.port = config.http.port;
+  options.web_dir = config.web_dir;
+  options.allowed_hosts = config.allowed_hosts;
+  options.allowed_origins = config.allowed_origins;
+  options.max_connections = config.max_connections;
+  ODT_ASSIGN(http, api::HttpServer::bind(front.io, std::move(options)));
+  config.http.port = http->port();
+  http_url = "http://" + config.http.text();
+  for (auto& where : config.listen) {
+    ODT_ASSIGN(where, free_board_port(where));
+  }
+  // Last: the unix socket's folder may be the data directory.
+  std::error_code error;
+  std::filesystem::create_directories(config.data_dir, error);
+  if (error)
+    return with_reason(
+        absl::FailedPreconditionError("data directory " + config.data_dir + ": " + error.message()),
+        "DATA_DIR", "make it, or choose another with --data-dir");
+  return api::GrpcServer::check(grpc_options());
+}
+
+Status Daemon::Impl::open_stores() {
+  store::StoreOptions options;
+  options.telemetry_quota_bytes = config.telemetry_quota_bytes;
+  ODT_ASSIGN(stores, store::open_stores(config.data_dir, clock, options));
+  control = std::make_unique<store::ControlThread>(std::move(stores.control));
+  telemetry = std::make_unique<store::TelemetryThread>(std::move(stores.telemetry));
+  return absl::OkStatus();
+}
+
+Status Daemon::Impl::make_rooms() {
+  jobs::JobRunnerOptions job_options;
+  job_options.data_dir = config.data_dir;
+  job_options.worker_path = config.worker;
+  job_options.max_parallel = static_cast<int>(config.jobs_parallel);
+  job_options.deadline = seconds(config.job_deadline_s);
+  job_options.memory_limit_bytes = config.job_memory_bytes;
+  jobs = std::make_unique<jobs::JobRunner>(*control, *stores.blobs, clock, job_options);
+
+  training::OrchestratorOptions options;
+  options.fleet.tcp_listen = config.listen;
+  options.fleet.tcp_dial = config.dial;
+  options.fleet.serial_allow = config.serial_allow;
+  options.resume_deadline = seconds(config.resume_deadline_s);
+  options.log = log_line;
+  fleet = std::make_unique<training::Orchestrator>(links.io, clock, *control, *telemetry,
+                                                   *stores.blobs, *jobs, std::move(options));
+  hub = std::make_unique<api::WatchHub>(front.io, *control, *telemetry, *fleet, clock);
+  control->add_observer(hub.get());
+  telemetry->add_observer(hub.get());
+
+  api::UploadOptions upload_options;
+  upload_options.folder = config.data_dir + "/uploads";
+  upload_options.max_bytes = config.max_upload_bytes;
+  uploads = std::make_unique<api::Uploads>(*control, *stores.blobs, clock, upload_options);
+  policy = std::make_unique<api::AccessPolicy>(config.remote_role);
+  gate = std::make_unique<api::Gate>(*policy, *control);
+  deps.reset(new api::Deps{*gate, *control, *telemetry, *stores.blobs, *fleet, *jobs, *uploads,
+                           *hub, clock, [this] { return info(); }});
+  return absl::OkStatus();
+}
+
+Status Daemon::Impl::start_rooms() {
+  for (const auto& warning : stores.warnings) {
+    spdlog::warn("store: {}; {}", warning.reason.text, warning.reason.remedy);
+    store::Batch batch;
+    batch.changes.push_back(store::AppendWarning{warning});
+    control->commit(std::move(batch), [](const auto&) {});
+  }
+  ODT_TRY(uploads->start());
+  ODT_TRY(jobs->start());
+  links.run();
+  front.run();
+  running = true;
+  hub->start();
+  ODT_TRY(fleet->start());
+  fleet_started = true;
+  return absl::OkStatus();
+}
+
+Status Daemon::Impl::let_in() {
+  ODT_ASSIGN(grpc, api::GrpcServer::start(grpc_options(), api::make_services(*deps)));
+  config.grpc.port = grpc->port();
+  api::HttpBackend backend;
+  backend.channel = grpc->channel();
+  backend.blobs = stores.blobs.get();
+  backend.policy = policy.get();
+  backend.metrics = [this] { return api::metrics_text(*deps, http->connections()); };
+  backend.ready = [this] { return ready.load(); };
+  front.call([&] { http->serve(std::move(backend)); });
+  Endpoints endpoints;
+  endpoints.http = config.http;
+  endpoints.grpc = config.grpc;
+  endpoints.socket = config.socket;
+  endpoints.listen = config.listen;
+  ODT_TRY(write_endpoints(config.data_dir, endpoints));
+  ready = true;
+  announce();
+  return absl::OkStatus();
+}
+
+void Daemon::Impl::announce() {
+  std::string boards;
+  for (const auto& where : config.listen) boards += (boards.empty() ? "" : ", ") + where;
+  spdlog::info("odtd {} serves {} (dashboard), grpc {}{}{}", ODT_VERSION, http_url,
+               config.grpc.text(), config.socket.empty() ? "" : ", " + config.socket,
+               boards.empty() ? "" : "; boards dial in at " + boards);
+  ::sd_notifyf(0, "READY=1\nSTATUS=serving %s\nMAINPID=%d", http_url.c_str(),
+               static_cast<int>(::getpid()));
+}
+
+api::SystemInfo Daemon::Impl::info() const {
+  api::SystemInfo info;
+  info.version = ODT_VERSION;
+  info.data_dir = config.data_dir;
+  info.http_url = http_url;
+  info.listen_boards = config.listen.empty() ? "" : config.listen.front();
+  info.start_time_us = start_time_us;
+  info.rules_version = ODT_RULES_VERSION_NUMBER;
+  info.control_db_bytes = file_bytes(config.data_dir + "/control.db");
+  info.telemetry_db_bytes = file_bytes(config.data_dir + "/telemetry.db");
+  info.disk_free_bytes = free_bytes(config.data_dir);
+  return info;
+}
+
+Daemon::Daemon(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Daemon::~Daemon() { stop(); }
+
+Result<std::unique_ptr<Daemon>> Daemon::start(Config config) {
+  std::unique_ptr<Daemon> daemon(new Daemon(std::make_unique<Impl>(std::move(config))));
+  Impl& impl = *daemon->impl_;
+  Status status = impl.bind_ports();
+  if (status.ok()) status = impl.open_stores();
+  if (status.ok()) status = impl.make_rooms();
+  if (status.ok()) status = impl.start_rooms();
+  if (status.ok()) status = impl.let_in();
+  if (status.ok()) return daemon;
+  daemon->stop();
+  return status;
+}
+
+void Daemon::stop() {
+  Impl& i = *impl_;
+  if (i.stopped) return;
+  i.stopped = true;
+  i.ready = false;
+  ::sd_notify(0, "STOPPING=1\nSTATUS=stopping");
+  remove_endpoints(i.config.data_dir);
+  // 1. Nobody new; streams end with UNAVAILABLE.
+  if (i.running) {
+    i.front.call([&] { i.http->stop_accepting(); });
+    i.hub->stop();
+  }
+  // 2. Calls end; their answers still need the io threads and the stores.
+  if (i.grpc) i.grpc->shutdown(milliseconds(500));
+  if (i.running) i.front.call([&] { i.http->close_all(); });
+  // 3. Boards hear BYE; runs stay as they are.
+  if (i.fleet_started) {
+    auto done = std::make_shared<std::promise<void>>();
+    i.fleet->stop([done] { done->set_value(); });
+    if (done->get_future().wait_for(seconds(3)) != std::future_status::ready)
+      spdlog::warn("the boards' links did not close within 3 s");
+  }
+  // 4. Worker processes; their jobs are taken up again at the next start.
+  if (i.jobs) i.jobs->stop();
+  if (i.uploads) i.uploads->stop();
+  // 5. The io threads, then what is queued for the stores is written.
+  i.links.stop();
+  i.front.stop();
+  if (i.telemetry) i.telemetry->stop();
+  if (i.control) i.control->stop();
+  i.grpc.reset();
+  i.fleet.reset();
+  spdlog::info("odtd has stopped");
+}
+
+}  // namespace odt::app

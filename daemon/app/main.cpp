@@ -1,0 +1,94 @@
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <thread>
+
+#include "api/errors.h"
+#include "app/daemon.h"
+#include "app/logging.h"
+
+namespace odt::app {
+namespace {
+
+constexpr std::chrono::seconds kStopDeadline{15};
+
+int g_signal_fd = -1;
+volatile sig_atomic_t g_signals = 0;
+
+// The second signal does not wait.
+void on_signal(int number) {
+  g_signals = g_signals + 1;
+  if (g_signals > 1) ::_exit(128 + number);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(g_signal_fd, &one, sizeof one);
+}
+
+void catch_signals() {
+  g_signal_fd = ::eventfd(0, EFD_CLOEXEC);
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+void wait_for_signal() {
+  pollfd event{g_signal_fd, POLLIN, 0};
+  while (::poll(&event, 1, -1) < 0 && errno == EINTR && g_signals == 0) {}
+}
+
+int fail(const Status& why) {
+  std::string remedy = remedy_of(why);
+  std::fprintf(stderr, "odtd: %s%s%s\n", api::message_of(why).c_str(),
+               remedy.empty() ? "" : "\n  what to do: ", api::clean_text(remedy).c_str());
+  return absl::IsInvalidArgument(why) ? 2 : 1;
+}
+
+// A stop that hangs would keep the service manager waiting.
+void stop_within(std::chrono::seconds limit, Daemon& daemon) {
+  std::thread([limit] {
+    std::this_thread::sleep_for(limit);
+    spdlog::critical("stopping took longer than {} s: leaving at once", limit.count());
+    ::_exit(3);
+  }).detach();
+  daemon.stop();
+}
+
+std::string own_path(const char* argv0) {
+  char path[PATH_MAX];
+  const auto length = ::readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string(argv0);
+}
+
+int run(int argc, char** argv) {
+  Result<CommandLine> line = parse_command_line(argc, argv);
+  if (!line.ok()) return fail(line.status());
+  if (line->show_help) {
+    std::fputs(line->help.c_str(), stdout);
+    return 0;
+  }
+  if (line->show_version) {
+    std::printf("odtd %s\n", ODT_VERSION);
+    return 0;
+  }
+  resolve(line->config, own_path(argv[0]));
+  if (const Status status = start_logging(line->config); !status.ok()) return fail(status);
+  catch_signals();
+  Result<std::unique_ptr<Daemon>> daemon = Daemon::start(std::move(line->config));
+  if (!daemon.ok()) return fail(daemon.status());
+  wait_for_signal();
+  spdlog::info("stopping");
+  stop_within(kStopDeadline, **daemon);
+  return 0;
+}
+
+}  // namespace
+}  // namespace odt::app
+
+int main(int argc, char** argv) { return odt::app::run(argc, argv); }

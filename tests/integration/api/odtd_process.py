@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""odtd as a process: starts, serves on all its doors, refuses what it cannot do with one clear error, stops.
+
+usage: odtd_process.py ODTD SCRATCH_DIR
+"""
+import ctypes
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import grpc
+
+ODTD = ""
+SCRATCH = ""
+GET_INFO = "/odt.api.v1.SystemService/GetInfo"
+WATCH = "/odt.api.v1.WatchService/Watch"
+
+
+def die_with_parent():
+    ctypes.CDLL("libc.so.6").prctl(1, signal.SIGKILL)
+
+
+def call(channel, method, request=b""):
+    return channel.unary_unary(method)(request, timeout=10)
+
+
+def fields(message):
+    """The length-delimited and varint fields of a message, without its schema."""
+    found, at = {}, 0
+
+    def varint(pos):
+        value = shift = 0
+        while True:
+            byte = message[pos]
+            value |= (byte & 0x7F) << shift
+            pos, shift = pos + 1, shift + 7
+            if byte < 0x80:
+                return value, pos
+
+    while at < len(message):
+        tag, at = varint(at)
+        if tag & 7 == 0:
+            found[tag >> 3], at = varint(at)
+        elif tag & 7 == 2:
+            length, at = varint(at)
+            found[tag >> 3], at = message[at:at + length], at + length
+        else:
+            raise ValueError(f"wire type {tag & 7}")
+    return found
+
+
+class Odtd:
+    def __init__(self, data_dir, *flags):
+        self.data_dir = pathlib.Path(data_dir)
+        self.flags = [ODTD, "--data-dir", str(data_dir), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
+                      "--socket", str(self.data_dir) + ".sock", *flags]
+        self.log = open(self.data_dir.parent / "odtd.log", "ab")
+        self.process = subprocess.Popen(self.flags, stderr=self.log, preexec_fn=die_with_parent)
+        self.endpoints = {}
+
+    def wait(self):
+        path = self.data_dir / "endpoints.json"
+        for _ in range(600):
+            if self.process.poll() is not None:
+                raise AssertionError(f"odtd ended with {self.process.returncode}")
+            if path.exists():
+                self.endpoints = json.loads(path.read_text())
+                if self.endpoints["pid"] == self.process.pid:
+                    return self
+            time.sleep(0.05)
+        raise AssertionError("odtd wrote no endpoints.json within 30 s")
+
+    def channel(self):
+        return grpc.insecure_channel(self.endpoints["grpc"])
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        code = self.process.wait(timeout=20)
+        self.log.close()
+        return code
+
+
+def run(*flags):
+    done = subprocess.run([ODTD, *flags], capture_output=True, text=True, timeout=60, preexec_fn=die_with_parent)
+    return done.returncode, done.stderr
+
+
+class OdtdTest(unittest.TestCase):
+    def setUp(self):
+        # Short: a unix socket's path has at most 107 characters.
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="odtd_"))
+        self.data = self.scratch / "data"
+        self.running = []
+
+    def tearDown(self):
+        for odtd in self.running:
+            if odtd.process.poll() is None:
+                odtd.process.kill()
+                odtd.process.wait()
+        log = self.scratch / "odtd.log"
+        if log.exists():
+            shutil.copy(log, pathlib.Path(SCRATCH) / f"{self.id().rsplit('.', 1)[-1]}.log")
+        shutil.rmtree(self.scratch)
+
+    def start(self, *flags, data=None):
+        self.running.append(Odtd(data or self.data, *flags))
+        return self.running[-1].wait()
+
+    def test_serves_on_every_door(self):
+        odtd = self.start("--listen", "127.0.0.1:0")
+        with odtd.channel() as channel:
+            info = fields(call(channel, GET_INFO))
+            self.assertEqual(len(info[2]), 16)
+            self.assertEqual(info[9].decode(), str(self.data))
+            self.assertEqual(call(channel, "/grpc.health.v1.Health/Check"), b"\x08\x01")
+        mode = os.stat(odtd.endpoints["socket"]).st_mode & 0o777
+        self.assertEqual(mode, 0o660)
+        with grpc.insecure_channel("unix:" + odtd.endpoints["socket"]) as channel:
+            self.assertEqual(fields(call(channel, GET_INFO))[2], info[2])
+        web = http.client.HTTPConnection("127.0.0.1", odtd.endpoints["http_port"], timeout=10)
+        web.request("POST", GET_INFO, body=bytes(5), headers={"Content-Type": "application/grpc-web+proto"})
+        answer = web.getresponse().read()
+        self.assertEqual(fields(answer[5:5 + int.from_bytes(answer[1:5], "big")])[2], info[2])
+        self.assertIn(b"grpc-status: 0", answer)
+        web.request("GET", "/readyz")
+        self.assertEqual(web.getresponse().read(), b"ready\n")
+        with socket.create_connection(("127.0.0.1", odtd.endpoints["listen_port"]), timeout=5):
+            pass
+        self.assertEqual(odtd.stop(), 0)
+        self.assertFalse((self.data / "endpoints.json").exists())
+
+    def test_reflection_lists_the_services(self):
+        odtd = self.start()
+        with odtd.channel() as channel:
+            method = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+            answer = next(iter(method(iter([b"\x3a\x00"]), timeout=10)))
+            for service in (b"FleetService", b"WatchService", b"SystemService"):
+                self.assertIn(b"odt.api.v1." + service, answer)
+
+    def test_stops_quickly_with_a_watch_open(self):
+        odtd = self.start()
+        with odtd.channel() as channel:
+            stream = channel.unary_stream(WATCH)(b"\x0a\x02\x08\x07")
+            next(stream)
+            begin = time.monotonic()
+            self.assertEqual(odtd.stop(), 0)
+            self.assertLess(time.monotonic() - begin, 6)
+            with self.assertRaises(grpc.RpcError) as ended:
+                while True:
+                    next(stream)
+            self.assertEqual(ended.exception.code(), grpc.StatusCode.UNAVAILABLE)
+
+    def test_identity_survives_kill_and_restart(self):
+        odtd = self.start()
+        with odtd.channel() as channel:
+            before = fields(call(channel, GET_INFO))
+        odtd.stop(signal.SIGKILL)
+        self.assertTrue(pathlib.Path(odtd.endpoints["socket"]).exists())
+        odtd = self.start()
+        with odtd.channel() as channel:
+            after = fields(call(channel, GET_INFO))
+        self.assertEqual((before[2], before[3]), (after[2], after[3]))
+        with grpc.insecure_channel("unix:" + odtd.endpoints["socket"]) as channel:
+            call(channel, GET_INFO)
+
+    def check_refusal(self, code, words, *flags):
+        got, text = run(*flags, *([] if "--socket" in flags else ["--socket", str(self.data) + ".sock"]))
+        self.assertEqual(got, code, text)
+        lines = [line for line in text.splitlines() if line.startswith("odtd: ")]
+        self.assertEqual(len(lines), 1, text)
+        for word in words:
+            self.assertIn(word, text)
+
+    def test_ports_in_use_are_named_and_nothing_is_half_started(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            for flag in ("--http", "--grpc", "--listen"):
+                flags = {"--http": "127.0.0.1:0", "--grpc": "127.0.0.1:0", "--listen": "127.0.0.1:0"}
+                flags[flag] = f"127.0.0.1:{port}"
+                self.check_refusal(1, [str(port), "in use", "what to do", flag], "--data-dir", str(self.data),
+                                   *(word for pair in flags.items() for word in pair))
+                self.assertFalse((self.data / "control.db").exists())
+
+    def test_second_daemon_on_the_same_data_is_refused(self):
+        odtd = self.start()
+        self.check_refusal(1, [], "--data-dir", str(self.data), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
+                           "--socket", "none")
+        with odtd.channel() as channel:
+            call(channel, GET_INFO)
+        self.assertTrue((self.data / "endpoints.json").exists())
+
+    def test_bad_configuration_names_file_line_and_key(self):
+        config = self.scratch / "odtd.toml"
+        for text, words in (
+            ("[http]\nlistn = '127.0.0.1:1'\n", [":2:", "http.listn", "listen"]),
+            ("[http]\nlisten = 'everywhere'\n", [":2:", "http.listen", "everywhere"]),
+            ("[jobs]\n\nparallel = 0\n", [":3:", "jobs.parallel", "1 to 64"]),
+            ("[log]\nlevel = 7\n", [":2:", "log.level", "string"]),
+            ("[[serial.allow]]\nvid = '0451'\n", [":2:", "serial.allow.vid"]),
+            ("[[tcp.dial]]\naddress = 'board'\n", [":2:", "tcp.dial.address", "HOST:PORT"]),
+            ("[access]\nremote_role = 'root'\n", [":2:", "access.remote_role"]),
+            ("data_dir = \n", [":1:"]),
+        ):
+            config.write_text(text)
+            self.check_refusal(2, [str(config), *words], "--config", str(config), "--data-dir", str(self.data))
+        self.check_refusal(1, ["nowhere.toml"], "--config", str(self.scratch / "nowhere.toml"))
+        self.check_refusal(2, ["--http"], "--http", "8080")
+        self.check_refusal(2, ["--nonsense"], "--nonsense")
+        self.check_refusal(2, ["--dial"], "--dial", "board")
+        self.assertFalse(self.data.exists())
+
+    def test_the_example_configuration_is_valid(self):
+        example = pathlib.Path(__file__).resolve().parents[3] / "deploy" / "odtd.toml"
+        config = self.scratch / "odtd.toml"
+        # Comments of one word and a value are keys: all of them at once must be taken.
+        lines = []
+        for line in example.read_text().splitlines():
+            body = line[1:] if line.startswith("#") else line
+            key = body.split("=")[0].strip().strip("[]")
+            is_key = line.startswith("#") and not line.startswith("# ") and ("=" in body or body.startswith("[["))
+            if is_key and key not in ("data_dir", "web_dir", "worker", "socket", "file", "listen"):
+                lines.append(body)
+            elif not line.startswith("#"):
+                lines.append(line)
+        config.write_text("\n".join(lines).replace("192.168.7.21:7001", "127.0.0.1:9"))
+        self.assertIn("remote_role", config.read_text())
+        odtd = self.start("--config", str(config))
+        self.assertEqual(odtd.stop(), 0)
+
+    def test_a_newer_database_is_refused_untouched(self):
+        self.assertEqual(self.start().stop(), 0)
+        database = self.data / "control.db"
+        with sqlite3.connect(database) as connection:
+            connection.execute("PRAGMA user_version=9999")
+        connection.close()
+        before = database.read_bytes()
+        self.check_refusal(1, ["newer"], "--data-dir", str(self.data), "--http", "127.0.0.1:0", "--grpc",
+                           "127.0.0.1:0")
+        self.assertEqual(database.read_bytes(), before)
+
+    def test_a_missing_worker_is_named(self):
+        self.check_refusal(1, ["odt-nothing"], "--data-dir", str(self.data), "--http", "127.0.0.1:0", "--grpc",
+                           "127.0.0.1:0", "--worker", "/odt-nothing")
+
+    def test_says_its_version(self):
+        done = subprocess.run([ODTD, "--version"], capture_output=True, text=True, timeout=20)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"^odtd \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    ODTD, SCRATCH = sys.argv[1], sys.argv[2]
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

@@ -1,0 +1,177 @@
+#pragma once
+
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/asio.h"
+#include "base/clock.h"
+#include "jobs/job_control.h"
+#include "store/memory_store.h"
+#include "store/store_thread.h"
+#include "training/fleet_control.h"
+
+// Rooms below the API, as small as they can be.
+namespace odt::test {
+
+inline BoardUid uid_of(int number) {
+  BoardUid uid;
+  uid.bytes = {0, 1, 2, 3, 4, 5, 6, static_cast<std::uint8_t>(number)};
+  return uid;
+}
+
+// Answers at once; what nobody wants to hear of is UNIMPLEMENTED.
+class FakeFleet final : public training::FleetControl {
+ public:
+  explicit FakeFleet(store::ControlThread& control) : control_(control) {}
+
+  std::shared_ptr<const training::FleetView> view() const override {
+    const std::lock_guard lock(mutex_);
+    return view_;
+  }
+  void set_view_listener(
+      std::function<void(std::shared_ptr<const training::FleetView>)> fn) override {
+    const std::lock_guard lock(mutex_);
+    listener_ = std::move(fn);
+  }
+  void show(training::FleetView view) {
+    std::function<void(std::shared_ptr<const training::FleetView>)> tell;
+    std::shared_ptr<const training::FleetView> shared;
+    {
+      const std::lock_guard lock(mutex_);
+      shared = view_ = std::make_shared<training::FleetView>(std::move(view));
+      tell = listener_;
+    }
+    if (tell) tell(shared);
+  }
+
+  void update_board(CallContext ctx, BoardUpdate update, Done<model::Board> done) override {
+    control_.post([ctx, update, done](store::ControlStore& store) {
+      auto board = store.board(update.uid);
+      if (!board.ok()) return done(board.status());
+      if (update.name) board->name = *update.name;
+      board->meta.etag = update.etag;
+      store::Batch batch;
+      batch.actor = ctx.actor;
+      batch.request_id = ctx.request_id;
+      batch.changes.push_back(store::PutBoard{*board});
+      if (const auto events = store.commit(std::move(batch)); !events.ok())
+        return done(events.status());
+      done(store.board(update.uid));
+    });
+  }
+  void delete_board(CallContext, BoardUid, Done<bool> done) override { done(true); }
+  // Never answers: the board is far away.
+  void identify_board(CallContext, BoardUid, std::uint32_t, Done<bool> done) override {
+    const std::lock_guard lock(mutex_);
+    pending.push_back(std::move(done));
+  }
+  void reset_board(CallContext, BoardUid uid, Done<bool> done) override {
+    done(with_reason(absl::UnavailableError("board " + uid.hex() + " is offline"), "BOARD_OFFLINE",
+                     "plug it in"));
+  }
+  void adopt_port(CallContext, std::string, std::uint32_t, BoardUid,
+                  Done<model::Port> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void release_port(CallContext, std::string, Done<model::Port> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void create_run(CallContext ctx, model::RunSpec spec, bool dry_run,
+                  Done<model::Run> done) override {
+    ++runs_created;
+    model::Run run;
+    run.spec = std::move(spec);
+    if (dry_run) return done(run);
+    run.id = new_uuid();
+    store::Batch batch;
+    batch.actor = ctx.actor;
+    batch.request_id = ctx.request_id;
+    batch.response = run.id.str();
+    batch.changes.push_back(store::CreateRun{run, ctx.actor});
+    control_.commit(std::move(batch), [run, done](const auto& committed) {
+      if (!committed.ok()) return done(committed.status());
+      done(run);
+    });
+  }
+  void set_desired(CallContext, Uuid, model::Desired, Done<model::Run> done) override {
+    done(absl::FailedPreconditionError("the run has ended"));
+  }
+  void pull_weights(CallContext, BoardUid, std::string, Done<model::Snapshot> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void restore_weights(CallContext, BoardUid, Hash, Done<model::Board> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void evaluate(CallContext, BoardUid, Hash, Uuid, std::string, Done<model::Job> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+
+  std::atomic<int> runs_created{0};
+  std::vector<Done<bool>> pending;
+
+ private:
+  store::ControlThread& control_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const training::FleetView> view_ = std::make_shared<const training::FleetView>();
+  std::function<void(std::shared_ptr<const training::FleetView>)> listener_;
+};
+
+class FakeJobs final : public jobs::JobControl {
+ public:
+  void add_model(CallContext, Hash, std::string, std::uint32_t, Done<model::Job> done) override {
+    done(job());
+  }
+  void import_dataset(CallContext, jobs::ImportOptions, jobs::ImportBlobs,
+                      Done<model::Job> done) override {
+    done(job());
+  }
+  void train_on_pc(CallContext, jobs::TrainOnPcOptions, Done<model::Job> done) override {
+    done(job());
+  }
+  void replay(CallContext, Uuid, Done<model::Job> done) override { done(job()); }
+  void cancel(CallContext, Uuid, Done<model::Job> done) override { done(job()); }
+  void derive(CallContext, Uuid, Hash, Done<model::DerivedSamples> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+
+ private:
+  static model::Job job() {
+    model::Job job;
+    job.id = new_uuid();
+    return job;
+  }
+};
+
+// An io context with the thread that runs it.
+class IoThread {
+ public:
+  IoThread() : thread_([this] { io.run(); }) {}
+  ~IoThread() { stop(); }
+  void stop() {
+    io.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  asio::io_context io{1};
+
+ private:
+  asio::executor_work_guard<asio::io_context::executor_type> work_{io.get_executor()};
+  std::thread thread_;
+};
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string name = std::filesystem::temp_directory_path().string() + "/odt_api_XXXXXX";
+    path = ::mkdtemp(name.data());
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::string path;
+};
+
+}  // namespace odt::test
