@@ -1,0 +1,120 @@
+#include "data/derive.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace odt::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Dataset small(Dtype dtype, const std::vector<std::uint8_t>& values) {
+  Dataset d;
+  d.dtype = dtype;
+  d.shape = {2};
+  d.counts[0] = 2;
+  d.counts[2] = 1;
+  d.class_names = {"a", "b"};
+  d.labels = {0, 1, 1};
+  d.source_index = {4, 2, 7};
+  d.values = values;
+  measure_ranges(d);
+  return d;
+}
+
+InputStage stage(float offset, std::int16_t mult, std::uint8_t k) {
+  InputStage in;
+  in.shape = {2};
+  in.offset = {offset};
+  in.mult = {mult};
+  in.k = {k};
+  return in;
+}
+
+TEST(Quantize, IntegerSourcesFollowTheRule) {
+  EXPECT_EQ(quantize_int(stage(-128, 1, 0), 0, 255), 127);
+  EXPECT_EQ(quantize_int(stage(-128, 1, 0), 0, 0), -128);
+  // ((3 * 256 + 64) * -7) >> 10 = -5824 >> 10 = floor(-5.6875)
+  EXPECT_EQ(quantize_int(stage(0.25f, -7, 2), 0, 3), -6);
+  // round_half_even(0.001953125 * 256 = 0.5) = 0, of 1.5 / 256 = 2
+  EXPECT_EQ(quantize_int(stage(0.5f / 256, 256, 0), 0, 0), 0);
+  EXPECT_EQ(quantize_int(stage(1.5f / 256, 256, 0), 0, 0), 2);
+  EXPECT_EQ(quantize_int(stage(0, 32767, 0), 0, 32767), 127) << "clips; int64 inside";
+}
+
+TEST(Quantize, FloatSourcesFollowTheNodes) {
+  EXPECT_EQ(quantize_float(stage(0.25f, -7, 2), 0, 3.1f), -6);
+  EXPECT_EQ(quantize_float(stage(0, 1, 0), 0, -0.5f), -1);
+  EXPECT_EQ(quantize_float(stage(0, 1, 0), 0, 1e30f), 127);
+}
+
+TEST(Derive, BlobsHaveTheSamplesFormat) {
+  const auto blobs =
+      derive_samples(small(Dtype::kU8, {0, 255, 128, 129, 1, 2}), stage(-128, 1, 0), 2);
+  ASSERT_TRUE(blobs.ok()) << blobs.status();
+  const std::string expected =
+      std::string("ODTS\x01\x00\x01\x00\x02\x00\x00\x00\x02\x00\x00\x00", 16) +
+      std::string("\x00\x01\x00\x00", 4) + std::string("\x80\x7f\x00\x01", 4);
+  EXPECT_EQ(blobs->train, expected);
+  EXPECT_TRUE(blobs->heldout.empty());
+  EXPECT_EQ(blobs->test.size(), 16u + 4 + 2);
+  std::string both = sha256(blobs->train).str() + std::string(32, '\0');
+  EXPECT_EQ(blobs->sample_set_hash, sha256(both));
+}
+
+TEST(Derive, MisfitsAreRefused) {
+  const auto d = small(Dtype::kU8, {0, 255, 128, 129, 1, 2});
+  InputStage in = stage(0, 1, 0);
+  EXPECT_THAT(std::string(derive_samples(d, in, 1).status().message()), HasSubstr("2 classes"));
+  in.shape = {3};
+  EXPECT_THAT(std::string(derive_samples(d, in, 2).status().message()),
+              HasSubstr("2 values per sample ([2]); the model takes 3 ([3])"));
+  InputStage plain;
+  plain.shape = {2};
+  plain.dtype = Dtype::kS8;
+  EXPECT_THAT(std::string(derive_samples(d, plain, 2).status().message()),
+              HasSubstr("no PREQUANT"));
+}
+
+TEST(Manifest, DamagedInputIsRefused) {
+  EXPECT_FALSE(parse_input_stage("{").ok());
+  EXPECT_FALSE(parse_input_stage("{}").ok());
+  EXPECT_FALSE(parse_input_stage(R"({"input":{"shape":[2],"dtype":"i8","prequant":
+      {"offset":[1,2],"mult":[1],"k":[0],"clip_lo":0,"clip_hi":1}}})")
+                   .ok());
+  EXPECT_TRUE(parse_input_stage(R"({"input":{"shape":[2],"dtype":"u8","prequant":null}})").ok());
+}
+
+TEST(DatasetFile, RoundTrip) {
+  for (const Dtype dtype : {Dtype::kS8, Dtype::kU8, Dtype::kS16, Dtype::kF32}) {
+    std::vector<std::uint8_t> values(6 * dtype_bytes(dtype));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint8_t>(i * 3);
+    Dataset d = small(dtype, values);
+    d.source = "csv x, seed 1";
+    d.unit = "mV";
+    const std::string bytes = encode_dataset(d);
+    const auto back = decode_dataset(bytes);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(encode_dataset(*back), bytes);
+    EXPECT_EQ(back->labels, d.labels);
+    EXPECT_EQ(back->unit, "mV");
+    EXPECT_THAT(back->class_counts(), ElementsAre(1, 2));
+  }
+}
+
+TEST(DatasetFile, EveryTruncationIsAnError) {
+  const std::string bytes = encode_dataset(small(Dtype::kU8, {0, 255, 128, 129, 1, 2}));
+  for (std::size_t n = 0; n < bytes.size(); ++n)
+    EXPECT_FALSE(decode_dataset(bytes.substr(0, n)).ok()) << n;
+  for (std::size_t n = 0; n < 48; ++n) {
+    std::string bad = bytes;
+    bad[n] = static_cast<char>(bad[n] ^ 0xff);
+    (void)decode_dataset(bad);
+  }
+}
+
+}  // namespace
+}  // namespace odt::data

@@ -1,0 +1,118 @@
+#include "worker/train_pc.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "compiler/compile.h"
+#include "compiler/onnx_writer.h"
+#include "data/quantize.h"
+#include "data/sampling.h"
+
+namespace odt::worker {
+namespace {
+
+void no_progress(std::uint32_t, const std::string&) {}
+
+// Three noisy classes over 12 values.
+data::Dataset blobs(data::Dtype dtype) {
+  data::Dataset d;
+  d.dtype = dtype;
+  d.shape = dtype == data::Dtype::kU8 ? std::vector<std::uint32_t>{1, 3, 4}
+                                      : std::vector<std::uint32_t>{12};
+  d.counts[0] = 600;
+  d.counts[2] = 200;
+  d.class_names = {"a", "b", "c"};
+  data::Xorshift32 random(9);
+  for (std::uint32_t s = 0; s < 800; ++s) {
+    const std::uint32_t label = random.below(3);
+    d.labels.push_back(static_cast<std::uint8_t>(label));
+    d.source_index.push_back(s);
+    for (std::uint32_t i = 0; i < 12; ++i) {
+      const std::uint32_t v = (i % 3 == label ? 110u : 60u) + random.below(90);
+      if (dtype == data::Dtype::kU8) {
+        d.values.push_back(static_cast<std::uint8_t>(v));
+      } else {
+        const float f = static_cast<float>(v) * 0.013f * static_cast<float>(i + 1) - 2;
+        const auto* raw = reinterpret_cast<const std::uint8_t*>(&f);
+        d.values.insert(d.values.end(), raw, raw + 4);
+      }
+    }
+  }
+  data::measure_ranges(d);
+  return d;
+}
+
+compiler::Network train(const data::Dataset& d, std::uint32_t seed,
+                        std::vector<std::uint32_t> hidden = {16}) {
+  TrainPcOptions options;
+  options.hidden = std::move(hidden);
+  options.epochs = 10;
+  options.seed = seed;
+  auto net = train_pc(d, options, no_progress);
+  EXPECT_TRUE(net.ok()) << net.status();
+  return *std::move(net);
+}
+
+TEST(TrainPc, LearnsAndLeavesHeadroom) {
+  const auto net = train(blobs(data::Dtype::kU8), 1);
+  EXPECT_EQ(net.calibration.src_total, 200u);
+  EXPECT_GE(net.calibration.src_correct, 170u);
+  EXPECT_GT(net.calibration.ce_scale, 0);
+  for (const auto& l : net.layers)
+    for (auto w : l.weights) EXPECT_LE(std::abs(int{w}), 64);
+  for (std::size_t c = 0; c < 3; ++c)
+    EXPECT_GT(net.calibration.target_correct[c], net.calibration.target_wrong[c]);
+}
+
+TEST(TrainPc, TheSameSeedGivesTheSameBytes) {
+  const auto d = blobs(data::Dtype::kU8);
+  const std::string a = compiler::write_onnx(train(d, 1));
+  EXPECT_EQ(a, compiler::write_onnx(train(d, 1)));
+  EXPECT_NE(a, compiler::write_onnx(train(d, 2)));
+}
+
+TEST(TrainPc, FloatFeaturesGetTheirOwnPrequant) {
+  const auto net = train(blobs(data::Dtype::kF32), 1);
+  ASSERT_TRUE(net.prequant.has_value());
+  EXPECT_EQ(net.prequant->offset.size(), 12u);
+  EXPECT_GE(net.calibration.src_correct, 170u);
+  const auto compiled = compiler::compile(compiler::write_onnx(net), "f.onnx", {"f", 0});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ(compiled->network.prequant->offset, net.prequant->offset);
+}
+
+TEST(TrainPc, PrequantSpreadsEachFeatureOverInt8) {
+  const auto d = blobs(data::Dtype::kF32);
+  const auto p = make_prequant(d);
+  data::InputStage in;
+  in.shape = {12};
+  in.offset = p.offset;
+  in.mult = p.mult;
+  in.k = p.k;
+  for (std::uint32_t f = 0; f < 12; ++f) {
+    EXPECT_LE(data::quantize_float(in, f, d.feature_min[f]), -120);
+    EXPECT_GE(data::quantize_float(in, f, d.feature_max[f]), 120);
+  }
+}
+
+TEST(TrainPc, WithoutHiddenLayersItIsOneLinearLayer) {
+  const auto net = train(blobs(data::Dtype::kU8), 1, {});
+  EXPECT_EQ(net.layers.size(), 1u);
+  EXPECT_GE(net.calibration.src_correct, 160u);
+}
+
+TEST(TrainPc, BadOptionsAreRefused) {
+  auto d = blobs(data::Dtype::kU8);
+  EXPECT_EQ(train_pc(d, {{0}, 1, 1, ""}, no_progress).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(train_pc(d, {{8}, 1001, 1, ""}, no_progress).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  d.counts[0] = 0;
+  EXPECT_EQ(train_pc(d, {{8}, 1, 1, ""}, no_progress).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace odt::worker
