@@ -34,6 +34,7 @@ class EventOrder {
 
   bool missing() const { return !held_.empty() || announced_ > expected_; }
   bool holds_later() const { return !held_.empty(); }
+  bool holds(std::uint32_t id) const { return held_.count(id) != 0; }
 
  private:
   void skip_to(std::uint32_t id, std::vector<Item>& out);

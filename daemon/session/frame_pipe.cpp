@@ -117,7 +117,7 @@ asio::awaitable<void> FramePipe::write_loop([[maybe_unused]] std::shared_ptr<Fra
 }
 
 std::string FramePipe::take_bytes() {
-  std::string bytes;
+  std::string bytes = std::exchange(lead_, {});
   while (bytes.size() < kWriteAtOnce && sendable()) {
     auto& lane = control_.empty() ? bulk_ : control_;
     wire::Frame& frame = lane.front();

@@ -77,6 +77,8 @@ class FramePipe : public std::enable_shared_from_this<FramePipe> {
   std::uint64_t tx_frames_ = 0, tx_bytes_ = 0, wrong_direction_ = 0;
   bool held_ = false, closed_ = false, closing_ = false;
   Status closing_why_, bad_frame_;
+  // Ends whatever the receiver holds half of (a modem prober's text, a frame cut off).
+  std::string lead_ = std::string(2, '\0');
 };
 
 }  // namespace odt::session

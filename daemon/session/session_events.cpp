@@ -113,6 +113,7 @@ asio::awaitable<void> SessionImpl::refill([[maybe_unused]] std::shared_ptr<Sessi
   int tries = 0;
   while (!closed_ && sink_ != nullptr && order_.missing()) {
     const std::uint32_t before = order_.expected();
+    std::uint32_t last = before;
     if (ask || order_.holds_later()) {
       const Result<wire::Answer> answer = co_await call(wire::request::get_telemetry_from(before));
       if (closed_ || sink_ == nullptr) break;
@@ -122,11 +123,15 @@ asio::awaitable<void> SessionImpl::refill([[maybe_unused]] std::shared_ptr<Sessi
       }
       if (const auto* range = std::get_if<wire::TelemetryRange>(&answer->result)) {
         deliver(order_.range(range->first, range->next));
+        if (range->next != 0) last = range->next - 1;
       }
     }
     ask = true;
     const SteadyTime until = grace();
-    while (!closed_ && order_.missing() && order_.expected() == before && now() < until) {
+    // The last one is here and the first still is not: lost, or no longer there (an epoch that was
+    // acknowledged is not sent again).
+    while (!closed_ && order_.missing() && order_.expected() == before && !order_.holds(last) &&
+           now() < until) {
       co_await events_signal_.wait_until(until);
     }
     if (order_.expected() != before) tries = 0;

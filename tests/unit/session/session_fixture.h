@@ -1,0 +1,77 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "session/session_impl.h"
+#include "support/memory_link.h"
+#include "support/run_io.h"
+#include "support/scripted_board.h"
+#include "support/session_probe.h"
+
+namespace odt::session {
+
+// A session and a scripted board on the two ends of a link in memory. Times are short.
+class SessionTest : public testing::Test {
+ protected:
+  using milliseconds = std::chrono::milliseconds;
+
+  SessionTest() {
+    options_.host_id.bytes.fill(1);
+    options_.ping_idle = milliseconds(50);
+    options_.suspect_after = milliseconds(150);
+    options_.down_after = milliseconds(300);
+    options_.hello_timeout = milliseconds(30);
+    options_.rto_start = milliseconds(40);
+    options_.rto_min = milliseconds(10);
+    options_.rto_max = milliseconds(200);
+    make_link(false);
+  }
+
+  ~SessionTest() override {
+    session_->set_sink(nullptr);
+    session_->close(absl::CancelledError("test over"));
+    test::run_until(io_, [&] { return !pipe_->open(); });
+    test::run_for(io_, milliseconds(5));
+  }
+
+  void make_link(bool strict) {
+    auto [ours, theirs] = test::MemoryLink::make_pair(io_);
+    board_ = std::make_shared<test::ScriptedBoard>(io_, theirs);
+    board_->start();
+    pipe_ = std::make_shared<FramePipe>(io_, ours, strict);
+    pipe_->start();
+    session_ = std::make_shared<SessionImpl>(io_, clock_, options_, pipe_, memory_, "memory",
+                                             system_random());
+  }
+
+  // A new link and session with the same board content and endpoint memory.
+  void reconnect() {
+    session_->set_sink(nullptr);
+    session_->close(absl::CancelledError("again"));
+    test::run_until(io_, [&] { return !pipe_->open(); });
+    auto old = board_;
+    make_link(false);
+    board_->boot_id = old->boot_id;
+  }
+
+  Status connect() { return test::run(io_, session_->connect(3)); }
+
+  // Connected, with a sink, kept alive.
+  void start() {
+    const Status said = connect();
+    ASSERT_TRUE(said.ok()) << said;
+    session_->set_sink(&sink_);
+    session_->run();
+  }
+
+  asio::io_context io_;
+  SystemClock clock_;
+  LinkOptions options_;
+  std::shared_ptr<EndpointMemory> memory_ = std::make_shared<EndpointMemory>();
+  std::shared_ptr<test::ScriptedBoard> board_;
+  std::shared_ptr<FramePipe> pipe_;
+  std::shared_ptr<SessionImpl> session_;
+  test::RecordingSink sink_;
+};
+
+}  // namespace odt::session
