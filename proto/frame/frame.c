@@ -127,10 +127,15 @@ static void set_header(const uint8_t* raw, frame_t* out) {
   out->id = read_u32(raw + 4);
 }
 
+/* The second byte of every frame of ours is its version, which no text has. */
+static bool is_console(const frame_decoder_t* d) {
+  return frame_is_text(d->buffer, d->size) && d->buffer[1] != FRAME_VERSION;
+}
+
 static frame_event_t bad(frame_decoder_t* d, uint32_t* counter, frame_t* out) {
   out->payload = d->buffer;
   out->payload_size = d->size;
-  if (frame_is_text(d->buffer, d->size)) {
+  if (is_console(d)) {
     d->counters.text_bytes += d->size;
     return FRAME_TEXT;
   }
@@ -203,7 +208,7 @@ void frame_decoder_init(frame_decoder_t* d, uint8_t* buffer, uint32_t capacity,
 
 /* The buffer is full and no delimiter came: text is handed on piece by piece, all else skipped. */
 static frame_event_t overflow(frame_decoder_t* d, frame_t* out) {
-  if (d->mode == MODE_SKIP || !frame_is_text(d->buffer, d->size)) {
+  if (d->mode == MODE_SKIP || !is_console(d)) {
     d->mode = MODE_SKIP;
     return FRAME_NONE;
   }
@@ -241,7 +246,7 @@ frame_event_t frame_decoder_feed(frame_decoder_t* d, const uint8_t** data, size_
 
 frame_event_t frame_decoder_flush(frame_decoder_t* d, frame_t* out) {
   memset(out, 0, sizeof *out);
-  if (d->mode == MODE_SKIP || !frame_is_text(d->buffer, d->size)) return FRAME_NONE;
+  if (d->mode == MODE_SKIP || !is_console(d)) return FRAME_NONE;
   out->payload = d->buffer;
   out->payload_size = d->size;
   d->counters.text_bytes += d->size;
