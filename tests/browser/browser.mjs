@@ -7,7 +7,10 @@ const kChromium = process.env.ODT_CHROMIUM ?? "/usr/bin/chromium";
 const kTestMs = 60_000;
 
 export const launch = () =>
-  chromium.launch({ executablePath: kChromium, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  chromium.launch({
+    executablePath: kChromium,
+    args: ["--no-sandbox", "--disable-dev-shm-usage"],
+  });
 
 /// A page that remembers what went wrong on it: script errors, refused resources, failed assertions of CSP.
 export async function openPage(context, url) {
@@ -15,7 +18,8 @@ export async function openPage(context, url) {
   page.faults = [];
   page.on("pageerror", (e) => page.faults.push(`script error: ${e.message}`));
   page.on("console", (m) => {
-    if (m.type() === "error" && !/net::ERR_|Failed to load resource/.test(m.text())) page.faults.push(m.text());
+    if (m.type() === "error" && !/net::ERR_|Failed to load resource/.test(m.text()))
+      page.faults.push(m.text());
   });
   await page.goto(url);
   return page;
@@ -45,15 +49,21 @@ export async function axe(page) {
   const source = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
   await page.evaluate(source);
   const result = await page.evaluate(() =>
-    window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }),
+    window.axe.run(document, {
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"],
+    }),
   );
-  return result.violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.target.join(" ")} ${n.failureSummary ?? ""}`));
+  return result.violations.flatMap((v) =>
+    v.nodes.map((n) => `${v.id}: ${n.target.join(" ")} ${n.failureSummary ?? ""}`),
+  );
 }
 
 /// Runs the tests in order and prints a line each; returns the number of failures.
 export async function runTests(suite, tests) {
   let failed = 0;
-  const only = process.argv.includes("--only") ? process.argv[process.argv.indexOf("--only") + 1] : "";
+  const only = process.argv.includes("--only")
+    ? process.argv[process.argv.indexOf("--only") + 1]
+    : "";
   for (const [name, body] of tests) {
     if (only !== "" && !name.includes(only)) continue;
     let timer;

@@ -1,26 +1,23 @@
 // A scripted fleet for the dashboard's own tests: boards of several cores, finished, failed and running
 // runs with plausible curves. Deterministic: time is the caller's.
-import { createHash } from "node:crypto";
 import * as pb from "../../web/test-support/pb.js";
+import {
+  hex,
+  kHeldout,
+  kTestTotal,
+  makeDataset,
+  makeModel,
+  sha,
+  uid,
+  us,
+  uuid,
+} from "./fake_library.mjs";
+
+export { hex };
 
 const kLayers = 2;
 const kEpochs = 10;
 const kStepsPerEpoch = 50;
-const kTestTotal = 1000;
-const kHeldout = 200;
-
-const sha = (text) => new Uint8Array(createHash("sha256").update(text).digest());
-const uid = (n) => sha(`uid ${n}`).slice(0, 12);
-const uuid = (n) => {
-  const b = sha(`uuid ${n}`).slice(0, 16);
-  b[0] = 0x01;
-  b[1] = 0x9f;
-  b[2] = n >> 8;
-  b[3] = n & 255;
-  return b;
-};
-export const hex = (b) => Buffer.from(b).toString("hex");
-const us = (ms) => BigInt(Math.round(ms)) * 1000n;
 
 const kBoards = [
   ["m33-1", "mps2_an505", "cortex-m33", "rack 1", "inverted", { site: "lab", target: "m33" }],
@@ -54,68 +51,155 @@ export class FakeFleet {
   }
 
   meta(ms, by = "cli") {
-    return { gatewayId: sha("gateway").slice(0, 16), createdBy: by, createTimeUs: us(ms), etag: this.seq };
+    return {
+      gatewayId: sha("gateway").slice(0, 16),
+      createdBy: by,
+      createTimeUs: us(ms),
+      etag: this.seq,
+    };
   }
 
   build(now, extra) {
-    const model = pb.create(pb.ModelSchema, {
-      hash: sha("model"), name: "fmnist", imageBytes: 8212n, onnxHash: sha("onnx"), trainableLayers: 2,
-      nClasses: 10, inputShape: [1, 14, 14], sourceAccuracy: { correct: 8423, total: 10000 },
-      hasCeScale: true, ramK8Bytes: 19456, ramK16Bytes: 31240, meta: this.meta(now - 3.6e6),
-      layers: [
-        { name: "fc1", kind: "LINEAR_RELU", weightShape: [196, 32], outputShape: [32], weights: 6272,
-          kOutMin: 9, kOutMax: 11, macs: 6272n, trainable: true },
-        { name: "fc2", kind: "LINEAR", weightShape: [32, 10], outputShape: [10], weights: 320,
-          kOutMin: 8, kOutMax: 8, macs: 320n, trainable: true },
-      ],
-    });
+    const model = makeModel(this.meta(now - 3.6e6));
     this.models.set(hex(model.hash), model);
-    const names = ["clean", "inverted", "rotated", "flipped", "gain"];
-    names.forEach((name, i) => {
-      const d = pb.create(pb.DatasetSchema, {
-        id: uuid(10 + i), contentHash: sha(`content ${name}`), name: `fmnist-${name}`, dtype: "u8",
-        shape: [1, 14, 14], train: 800, heldout: kHeldout, test: kTestTotal, nClasses: 10,
-        classNames: ["T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Boot"],
-        classCounts: Array.from({ length: 10 }, (_, c) => 190 + ((c * 37 + i * 13) % 24)),
-        source: `Fashion-MNIST, 14x14 area average, ${name}, seed ${i + 1}`, bytes: 392000n,
-        meta: this.meta(now - 3e6),
-      });
-      this.datasets.set(name, d);
+    ["clean", "inverted", "rotated", "flipped", "gain"].forEach((name, i) => {
+      this.datasets.set(name, makeDataset(name, i, this.meta(now - 3e6)));
     });
     kBoards.forEach((spec, i) => this.addBoard(now, i, spec));
     for (let i = 0; i < extra; i++) {
-      this.addBoard(now, 100 + i, [`farm-${i + 1}`, "mps2_an505", "cortex-m33", `shelf ${1 + (i % 9)}`, "", { site: "farm" }]);
+      this.addBoard(now, 100 + i, [
+        `farm-${i + 1}`,
+        "mps2_an505",
+        "cortex-m33",
+        `shelf ${1 + (i % 9)}`,
+        "",
+        { site: "farm" },
+      ]);
     }
     const offline = this.boards.get(hex(uid(4)));
-    Object.assign(offline, { status: pb.BoardStatus.OFFLINE, lastSeenTimeUs: us(now - 754_000), onlineSinceTimeUs: 0n });
+    Object.assign(offline, {
+      status: pb.BoardStatus.OFFLINE,
+      lastSeenTimeUs: us(now - 754_000),
+      onlineSinceTimeUs: 0n,
+    });
     this.boards.get(hex(uid(3))).link.crcErrors = 12n;
     this.boards.get(hex(uid(3))).link.retries = 31n;
     // Finished, failed and running runs.
-    this.addRun(now - 1.8e6, 0, 40, "inverted", "first try", pb.RunState.SUCCEEDED, [0.113, 0.771], kEpochs);
-    this.addRun(now - 1.2e6, 4, 41, "clean", "control", pb.RunState.SUCCEEDED, [0.842, 0.842], kEpochs);
+    this.addRun(
+      now - 1.8e6,
+      0,
+      40,
+      "inverted",
+      "first try",
+      pb.RunState.SUCCEEDED,
+      [0.113, 0.771],
+      kEpochs,
+    );
+    this.addRun(
+      now - 1.2e6,
+      4,
+      41,
+      "clean",
+      "control",
+      pb.RunState.SUCCEEDED,
+      [0.842, 0.842],
+      kEpochs,
+    );
     this.addRun(now - 9e5, 5, 42, "rotated", "rot", pb.RunState.FAILED, [0.204, 0.5], 4);
-    this.addRun(now - 3e4, 0, 50, "inverted", "adapt m33-1", pb.RunState.RUNNING, [0.113, 0.768], 4);
-    this.addRun(now - 2.5e4, 1, 51, "rotated", "adapt m4-1", pb.RunState.RUNNING, [0.204, 0.712], 3);
+    this.addRun(
+      now - 3e4,
+      0,
+      50,
+      "inverted",
+      "adapt m33-1",
+      pb.RunState.RUNNING,
+      [0.113, 0.768],
+      4,
+    );
+    this.addRun(
+      now - 2.5e4,
+      1,
+      51,
+      "rotated",
+      "adapt m4-1",
+      pb.RunState.RUNNING,
+      [0.204, 0.712],
+      3,
+    );
     this.addRun(now - 2e4, 2, 52, "flipped", "adapt m3-1", pb.RunState.PAUSED, [0.312, 0.731], 2);
-    this.addRun(now - 1e4, 3, 53, "gain", "adapt sim-1", pb.RunState.EVALUATING, [0.655, 0.803], kEpochs);
-    this.ports.set("/dev/ttyACM3", pb.create(pb.PortSchema, {
-      path: "/dev/ttyACM3", usbVid: 0x2e8a, usbPid: 0x000a, usbSerial: "E6614103E7", description: "Pico",
-      state: pb.PortState.UNCLAIMED, meta: this.meta(now),
-    }));
-    this.ports.set("/dev/ttyUSB1", pb.create(pb.PortSchema, {
-      path: "/dev/ttyUSB1", usbVid: 0x0403, usbPid: 0x6001, description: "FT232R", state: pb.PortState.LOCKED,
-      adopted: true, meta: this.meta(now),
-      reason: { code: "PORT_LOCKED", text: "Held by minicom (pid 4211)", remedy: "Close minicom; the port is tried again every 5 s." },
-    }));
-    this.addJob(now - 3.5e6, 1, pb.Job_Kind.COMPILE, pb.Job_State.SUCCEEDED, 1000, "fmnist: 2 layers, 8.0 KiB", model.hash);
-    this.addJob(now - 6e4, 2, pb.Job_Kind.REPLAY, pb.Job_State.RUNNING, 420, "step 210 of 500", uuid(40));
-    this.addJob(now - 4e4, 3, pb.Job_Kind.IMPORT, pb.Job_State.FAILED, 120, "", new Uint8Array(0),
-      { code: "CSV_CELL", text: "motor.csv line 212, column 4: \"n/a\" is not a number", remedy: "Remove the line, or give the column as --label-column." });
+    this.addRun(
+      now - 1e4,
+      3,
+      53,
+      "gain",
+      "adapt sim-1",
+      pb.RunState.EVALUATING,
+      [0.655, 0.803],
+      kEpochs,
+    );
+    this.ports.set(
+      "/dev/ttyACM3",
+      pb.create(pb.PortSchema, {
+        path: "/dev/ttyACM3",
+        usbVid: 0x2e8a,
+        usbPid: 0x000a,
+        usbSerial: "E6614103E7",
+        description: "Pico",
+        state: pb.PortState.UNCLAIMED,
+        meta: this.meta(now),
+      }),
+    );
+    this.ports.set(
+      "/dev/ttyUSB1",
+      pb.create(pb.PortSchema, {
+        path: "/dev/ttyUSB1",
+        usbVid: 0x0403,
+        usbPid: 0x6001,
+        description: "FT232R",
+        state: pb.PortState.LOCKED,
+        adopted: true,
+        meta: this.meta(now),
+        reason: {
+          code: "PORT_LOCKED",
+          text: "Held by minicom (pid 4211)",
+          remedy: "Close minicom; the port is tried again every 5 s.",
+        },
+      }),
+    );
+    this.addJob(
+      now - 3.5e6,
+      1,
+      pb.Job_Kind.COMPILE,
+      pb.Job_State.SUCCEEDED,
+      1000,
+      "fmnist: 2 layers, 8.0 KiB",
+      model.hash,
+    );
+    this.addJob(
+      now - 6e4,
+      2,
+      pb.Job_Kind.REPLAY,
+      pb.Job_State.RUNNING,
+      420,
+      "step 210 of 500",
+      uuid(40),
+    );
+    this.addJob(now - 4e4, 3, pb.Job_Kind.IMPORT, pb.Job_State.FAILED, 120, "", new Uint8Array(0), {
+      code: "CSV_CELL",
+      text: 'motor.csv line 212, column 4: "n/a" is not a number',
+      remedy: "Remove the line, or give the column as --label-column.",
+    });
   }
 
   addJob(ms, n, kind, state, permille, message, resultKey, reason) {
     const job = pb.create(pb.JobSchema, {
-      id: uuid(200 + n), kind, state, progressPermille: permille, message, resultKey, meta: this.meta(ms),
+      id: uuid(200 + n),
+      kind,
+      state,
+      progressPermille: permille,
+      message,
+      resultKey,
+      meta: this.meta(ms),
       ...(reason ? { reason } : {}),
     });
     this.jobs.set(hex(job.id), job);
@@ -123,13 +207,35 @@ export class FakeFleet {
 
   addBoard(now, i, [name, type, core, place, , labels]) {
     const b = pb.create(pb.BoardSchema, {
-      uid: uid(i), name, place, labels, boardType: type, core, fwVersion: "0.1.0", rulesVersion: 1,
-      bootId: 77n + BigInt(i), ramBytes: type === "lm3s6965evb" ? 40960 : 131072, maxLayers: 16, maxBatch: 64,
-      mtu: 512, status: pb.BoardStatus.ONLINE, lastSeenTimeUs: us(now), onlineSinceTimeUs: us(now - 4.1e6 + i * 60000),
-      modelHash: i === 6 || i >= 100 ? new Uint8Array(0) : sha("model"), stateHash: sha(`state ${i}`).slice(0, 16),
-      resetReason: "power-on", bootsSeen: 1 + (i % 3),
-      link: { endpoint: `tcp-in:127.0.0.1:${40000 + i}`, rxFrames: 18211n, txFrames: 9100n, rxBytes: 1911232n,
-        txBytes: 811221n, rttUs: 900 + i * 340, sessionCount: 1 },
+      uid: uid(i),
+      name,
+      place,
+      labels,
+      boardType: type,
+      core,
+      fwVersion: "0.1.0",
+      rulesVersion: 1,
+      bootId: 77n + BigInt(i),
+      ramBytes: type === "lm3s6965evb" ? 40960 : 131072,
+      maxLayers: 16,
+      maxBatch: 64,
+      mtu: 512,
+      status: pb.BoardStatus.ONLINE,
+      lastSeenTimeUs: us(now),
+      onlineSinceTimeUs: us(now - 4.1e6 + i * 60000),
+      modelHash: i === 6 || i >= 100 ? new Uint8Array(0) : sha("model"),
+      stateHash: sha(`state ${i}`).slice(0, 16),
+      resetReason: "power-on",
+      bootsSeen: 1 + (i % 3),
+      link: {
+        endpoint: `tcp-in:127.0.0.1:${40000 + i}`,
+        rxFrames: 18211n,
+        txFrames: 9100n,
+        rxBytes: 1911232n,
+        txBytes: 811221n,
+        rttUs: 900 + i * 340,
+        sessionCount: 1,
+      },
       meta: this.meta(now - 4.1e6, "registry"),
     });
     this.boards.set(hex(b.uid), b);
@@ -139,15 +245,46 @@ export class FakeFleet {
     const stepsTotal = kEpochs * kStepsPerEpoch;
     const over = state >= pb.RunState.SUCCEEDED;
     const run = pb.create(pb.RunSchema, {
-      id: uuid(n), state, desired: pb.DesiredState.RUN, attempt: 1, stepsTotal, rulesVersion: 1,
-      stepsDone: epochsDone * kStepsPerEpoch, epochsDone, startTimeUs: us(start), trainSamples: 400,
-      spec: { boardUid: uid(boardIndex), modelHash: sha("model"), datasetId: this.datasets.get(data).id,
-        hyper: { policy: pb.Policy.AUTO, epochs: kEpochs }, evaluate: true, name },
-      effective: { policy: pb.Policy.AUTO, ruleSet: pb.RuleSet.NITI, rounding: pb.Rounding.HALF_UP, loss: pb.LossKind.CE,
-        shiftSource: pb.ShiftSource.EXACT, muWeight: [1, -1, -3], muOffset: -3, deadZone: 0, k: 15, batch: 8,
-        epochs: kEpochs, orderSeed: 7, srSeed: 1, guard: true, telemetryEvery: 1, streamed: boardIndex === 2, checkpointEpochs: 1 },
+      id: uuid(n),
+      state,
+      desired: pb.DesiredState.RUN,
+      attempt: 1,
+      stepsTotal,
+      rulesVersion: 1,
+      stepsDone: epochsDone * kStepsPerEpoch,
+      epochsDone,
+      startTimeUs: us(start),
+      trainSamples: 400,
+      spec: {
+        boardUid: uid(boardIndex),
+        modelHash: sha("model"),
+        datasetId: this.datasets.get(data).id,
+        hyper: { policy: pb.Policy.AUTO, epochs: kEpochs },
+        evaluate: true,
+        name,
+      },
+      effective: {
+        policy: pb.Policy.AUTO,
+        ruleSet: pb.RuleSet.NITI,
+        rounding: pb.Rounding.HALF_UP,
+        loss: pb.LossKind.CE,
+        shiftSource: pb.ShiftSource.EXACT,
+        muWeight: [1, -1, -3],
+        muOffset: -3,
+        deadZone: 0,
+        k: 15,
+        batch: 8,
+        epochs: kEpochs,
+        orderSeed: 7,
+        srSeed: 1,
+        guard: true,
+        telemetryEvery: 1,
+        streamed: boardIndex === 2,
+        checkpointEpochs: 1,
+      },
       before: { correct: Math.round(before * kTestTotal), total: kTestTotal },
-      heldoutStart: { correct: Math.round(before * kHeldout), total: kHeldout }, heldoutBest: { correct: 0, total: kHeldout },
+      heldoutStart: { correct: Math.round(before * kHeldout), total: kHeldout },
+      heldoutBest: { correct: 0, total: kHeldout },
       meta: this.meta(start),
     });
     run.target = [before, after];
@@ -157,22 +294,41 @@ export class FakeFleet {
     this.events.set(key, []);
     this.frames.set(key, []);
     this.addRunEvent(run, start, pb.RunState.QUEUED, pb.RunState.PREPARING, "board is free");
-    this.addRunEvent(run, start + 900, pb.RunState.PREPARING, pb.RunState.RUNNING, "samples and model are on the board");
+    this.addRunEvent(
+      run,
+      start + 900,
+      pb.RunState.PREPARING,
+      pb.RunState.RUNNING,
+      "samples and model are on the board",
+    );
     for (let s = 1; s <= epochsDone * kStepsPerEpoch; s++) this.step(run, s, start + s * 60);
     if (over || state === pb.RunState.EVALUATING || state === pb.RunState.PAUSED) {
-      this.addRunEvent(run, start + stepsTotal * 60, pb.RunState.RUNNING, state,
-        state === pb.RunState.FAILED ? "telemetry of step 201 differs from its record" : "last step done");
+      this.addRunEvent(
+        run,
+        start + stepsTotal * 60,
+        pb.RunState.RUNNING,
+        state,
+        state === pb.RunState.FAILED
+          ? "telemetry of step 201 differs from its record"
+          : "last step done",
+      );
     }
     if (over) run.endTimeUs = us(start + stepsTotal * 60);
     if (state === pb.RunState.SUCCEEDED) {
-      run.after = pb.create(pb.AccuracySchema, { correct: Math.round(after * kTestTotal), total: kTestTotal });
+      run.after = pb.create(pb.AccuracySchema, {
+        correct: Math.round(after * kTestTotal),
+        total: kTestTotal,
+      });
       run.finalStateHash = sha(`final state ${n}`);
       run.finalWeightsHash = sha(`final weights ${n}`);
       run.replay = n === 40 ? pb.Run_ReplayVerdict.EQUAL : pb.Run_ReplayVerdict.UNSPECIFIED;
     }
     if (state === pb.RunState.FAILED) {
-      run.reason = pb.create(pb.ReasonSchema, { code: "DIVERGED", text: "Board sim-3 repeated step 201 with another result",
-        remedy: "Both records are kept: odtctl run diff rot. Check the board’s RAM." });
+      run.reason = pb.create(pb.ReasonSchema, {
+        code: "DIVERGED",
+        text: "Board sim-3 repeated step 201 with another result",
+        remedy: "Both records are kept: odtctl run diff rot. Check the board’s RAM.",
+      });
     }
     const board = this.boards.get(hex(uid(boardIndex)));
     if (!over) board.runId = run.id;
@@ -181,7 +337,15 @@ export class FakeFleet {
 
   addRunEvent(run, ms, from, to, cause) {
     const list = this.events.get(hex(run.id));
-    const event = pb.create(pb.RunEventSchema, { runId: run.id, seq: list.length + 1, timeUs: us(ms), from, to, cause, actor: "scheduler" });
+    const event = pb.create(pb.RunEventSchema, {
+      runId: run.id,
+      seq: list.length + 1,
+      timeUs: us(ms),
+      from,
+      to,
+      cause,
+      actor: "scheduler",
+    });
     list.push(event);
     return event;
   }
@@ -198,11 +362,28 @@ export class FakeFleet {
     const stage = Math.min(2, Math.floor(3 * t));
     const layers = Array.from({ length: kLayers }, (_, l) => {
       const bits = Math.max(3, Math.round(15 - 3 * l - 3 * t + 1.4 * noise(s * 3 + l)));
-      return { layer: l, bits, shift: Math.max(0, bits - [1, -1, -3][stage]), k: 15 };
+      return {
+        layer: l,
+        bits,
+        shift: Math.max(0, bits - [1, -1, -3][stage]),
+        k: 15,
+      };
     });
     const frame = pb.create(pb.TelemetryFrameSchema, {
-      runId: run.id, attempt: 1, step: s, boardUid: run.spec.boardUid, timeUs: us(ms), eventId: s,
-      loss: { sum: lossSum < 0n ? 0n : lossSum, exp2: 0, count: 8, kind: pb.Loss_Kind.CE }, correct, layers,
+      runId: run.id,
+      attempt: 1,
+      step: s,
+      boardUid: run.spec.boardUid,
+      timeUs: us(ms),
+      eventId: s,
+      loss: {
+        sum: lossSum < 0n ? 0n : lossSum,
+        exp2: 0,
+        count: 8,
+        kind: pb.Loss_Kind.CE,
+      },
+      correct,
+      layers,
     });
     this.frames.get(key).push(frame);
     run.stepsDone = s;
@@ -210,15 +391,39 @@ export class FakeFleet {
     const epoch = s / kStepsPerEpoch;
     const held = Math.round(kHeldout * (accuracy + 0.012 * noise(s)));
     const result = pb.create(pb.EpochResultSchema, {
-      runId: run.id, attempt: 1, epoch, step: s, boardUid: run.spec.boardUid, timeUs: us(ms), stepUs: 11800,
-      loss: { sum: BigInt(Math.round(400 * (14000 * (1 - accuracy) + 1600))), exp2: 0, count: 400, kind: pb.Loss_Kind.CE },
-      train: { correct: Math.round(400 * accuracy), total: 400 }, heldout: { correct: held, total: kHeldout },
-      stateHash: sha(`${key} ${epoch}`), alarms: 0,
-      layers: layers.map((l, i) => ({ bitsMin: l.bits - 1, bitsMeanQ8: l.bits * 256, bitsMax: l.bits + 1, shift: l.shift,
-        nonzeroDeltasPpm: 612000 - epoch * 38000 - i * 50000, saturated: epoch > 6 ? 3 : 0, deadUnits: i === 0 ? 1 : 0, k: 15 })),
+      runId: run.id,
+      attempt: 1,
+      epoch,
+      step: s,
+      boardUid: run.spec.boardUid,
+      timeUs: us(ms),
+      stepUs: 11800,
+      loss: {
+        sum: BigInt(Math.round(400 * (14000 * (1 - accuracy) + 1600))),
+        exp2: 0,
+        count: 400,
+        kind: pb.Loss_Kind.CE,
+      },
+      train: { correct: Math.round(400 * accuracy), total: 400 },
+      heldout: { correct: held, total: kHeldout },
+      stateHash: sha(`${key} ${epoch}`),
+      alarms: 0,
+      layers: layers.map((l, i) => ({
+        bitsMin: l.bits - 1,
+        bitsMeanQ8: l.bits * 256,
+        bitsMax: l.bits + 1,
+        shift: l.shift,
+        nonzeroDeltasPpm: 612000 - epoch * 38000 - i * 50000,
+        saturated: epoch > 6 ? 3 : 0,
+        deadUnits: i === 0 ? 1 : 0,
+        k: 15,
+      })),
     });
     if (held > run.heldoutBest.correct) {
-      run.heldoutBest = pb.create(pb.AccuracySchema, { correct: held, total: kHeldout });
+      run.heldoutBest = pb.create(pb.AccuracySchema, {
+        correct: held,
+        total: kHeldout,
+      });
       run.bestStep = s;
     }
     result.bestStep = run.bestStep;
@@ -246,10 +451,16 @@ export class FakeFleet {
   finish(run, now, events) {
     run.state = pb.RunState.SUCCEEDED;
     run.endTimeUs = us(now);
-    run.after = pb.create(pb.AccuracySchema, { correct: Math.round(run.target[1] * kTestTotal), total: kTestTotal });
+    run.after = pb.create(pb.AccuracySchema, {
+      correct: Math.round(run.target[1] * kTestTotal),
+      total: kTestTotal,
+    });
     run.finalStateHash = sha(`final ${hex(run.id)}`);
     run.finalWeightsHash = sha(`weights ${hex(run.id)}`);
-    events.push(["run", run], ["runEvent", this.addRunEvent(run, now, pb.RunState.RUNNING, run.state, "last step done")]);
+    events.push(
+      ["run", run],
+      ["runEvent", this.addRunEvent(run, now, pb.RunState.RUNNING, run.state, "last step done")],
+    );
     const board = this.boards.get(hex(run.spec.boardUid));
     board.runId = new Uint8Array(0);
     events.push(["board", board]);

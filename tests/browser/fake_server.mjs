@@ -9,7 +9,12 @@ import * as pb from "../../web/test-support/pb.js";
 import { FakeFleet, hex } from "./fake_fleet.mjs";
 
 const kDist = join(dirname(fileURLToPath(import.meta.url)), "../../web/dist");
-const kTypes = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
+const kTypes = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml",
+};
 const kCsp = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 const kHeartbeatMs = 10_000;
 
@@ -33,22 +38,40 @@ function trailer(code, error) {
   if (error !== undefined) {
     text += `grpc-message: ${encodeURIComponent(error.message)}\r\n`;
     if (error.reason !== undefined) {
-      const info = pb.create(pb.ErrorInfoSchema, { reason: error.reason, domain: "odt-fleet", metadata: error.metadata });
-      const status = pb.create(pb.StatusSchema, { code, message: error.message, details: [pb.anyPack(pb.ErrorInfoSchema, info)] });
+      const info = pb.create(pb.ErrorInfoSchema, {
+        reason: error.reason,
+        domain: "odt-fleet",
+        metadata: error.metadata,
+      });
+      const status = pb.create(pb.StatusSchema, {
+        code,
+        message: error.message,
+        details: [pb.anyPack(pb.ErrorInfoSchema, info)],
+      });
       text += `grpc-status-details-bin: ${Buffer.from(pb.toBinary(pb.StatusSchema, status)).toString("base64")}\r\n`;
     }
   }
   return frame(0x80, Buffer.from(text));
 }
 
-const kServices = [pb.FleetService, pb.RunService, pb.WatchService, pb.JobService, pb.SystemService];
-const kMethods = new Map(kServices.flatMap((s) => s.methods.map((m) => [`/${s.typeName}/${m.name}`, m])));
+const kServices = [
+  pb.FleetService,
+  pb.RunService,
+  pb.WatchService,
+  pb.JobService,
+  pb.SystemService,
+];
+const kMethods = new Map(
+  kServices.flatMap((s) => s.methods.map((m) => [`/${s.typeName}/${m.name}`, m])),
+);
 
 export class FakeServer {
   constructor(options = {}) {
     this.options = options;
     this.fleet = new FakeFleet(Date.now(), options.boards ?? 0);
-    if (options.empty) for (const t of ["boards", "runs", "ports", "models", "datasets", "jobs"]) this.fleet[t].clear();
+    if (options.empty)
+      for (const t of ["boards", "runs", "ports", "models", "datasets", "jobs"])
+        this.fleet[t].clear();
     this.watches = new Map();
     this.nextWatch = 1n;
     this.log = []; // { method, request }
@@ -90,7 +113,9 @@ export class FakeServer {
         "content-type": kTypes[extname(file)] ?? "application/octet-stream",
         "content-security-policy": kCsp,
         "x-content-type-options": "nosniff",
-        "cache-control": file.startsWith("/assets/") ? "public, max-age=31536000, immutable" : "no-cache",
+        "cache-control": file.startsWith("/assets/")
+          ? "public, max-age=31536000, immutable"
+          : "no-cache",
       });
       res.end(body);
     } catch {
@@ -116,7 +141,9 @@ export class FakeServer {
         throw error;
       }
       const answer = this.call(method.name, request);
-      res.write(frame(0, Buffer.from(pb.toBinary(method.output, pb.create(method.output, answer)))));
+      res.write(
+        frame(0, Buffer.from(pb.toBinary(method.output, pb.create(method.output, answer)))),
+      );
       res.end(trailer(0));
     } catch (error) {
       res.end(trailer(error.code ?? 13, error));
@@ -125,14 +152,22 @@ export class FakeServer {
 
   call(name, request) {
     const f = this.fleet;
-    const runHex = request.runId !== undefined ? hex(request.runId) : request.id !== undefined ? hex(request.id) : "";
+    const runHex =
+      request.runId !== undefined
+        ? hex(request.runId)
+        : request.id !== undefined
+          ? hex(request.id)
+          : "";
     switch (name) {
       case "UpdateWatch": {
         const w = this.watches.get(request.watchId);
         if (w === undefined) throw new RpcError(5, `no watch ${request.watchId}`);
         for (const t of request.add) w.topics.set(`${t.kind}:${hex(t.key)}`, t);
         for (const t of request.remove) w.topics.delete(`${t.kind}:${hex(t.key)}`);
-        this.send(w, { events: this.snapshot(new Map(request.add.map((t) => [`${t.kind}:${hex(t.key)}`, t]))), snapshotDone: true });
+        this.send(w, {
+          events: this.snapshot(new Map(request.add.map((t) => [`${t.kind}:${hex(t.key)}`, t]))),
+          snapshotDone: true,
+        });
         return {};
       }
       case "ListEpochs":
@@ -143,14 +178,20 @@ export class FakeServer {
         const all = f.frames.get(runHex) ?? [];
         const most = request.maxFrames || 2000;
         const every = Math.max(1, Math.ceil(all.length / most));
-        return { frames: all.filter((_, i) => i % every === 0), total: all.length };
+        return {
+          frames: all.filter((_, i) => i % every === 0),
+          total: all.length,
+        };
       }
       case "IdentifyBoard":
         f.identified.push(hex(request.uid));
         return {};
       case "UpdateBoard": {
         const board = f.boards.get(hex(request.uid));
-        Object.assign(board, { name: request.name ?? board.name, place: request.place ?? board.place });
+        Object.assign(board, {
+          name: request.name ?? board.name,
+          place: request.place ?? board.place,
+        });
         this.publish([["board", board]]);
         return { board };
       }
@@ -161,11 +202,22 @@ export class FakeServer {
         return { port };
       }
       case "PauseRun":
-        return { run: this.change(runHex, pb.RunState.PAUSED, pb.DesiredState.PAUSE, "asked to pause") };
+        return {
+          run: this.change(runHex, pb.RunState.PAUSED, pb.DesiredState.PAUSE, "asked to pause"),
+        };
       case "ResumeRun":
-        return { run: this.change(runHex, pb.RunState.RUNNING, pb.DesiredState.RUN, "asked to go on") };
+        return {
+          run: this.change(runHex, pb.RunState.RUNNING, pb.DesiredState.RUN, "asked to go on"),
+        };
       case "CancelRun":
-        return { run: this.change(runHex, pb.RunState.CANCELLED, pb.DesiredState.CANCEL, "asked to cancel") };
+        return {
+          run: this.change(
+            runHex,
+            pb.RunState.CANCELLED,
+            pb.DesiredState.CANCEL,
+            "asked to cancel",
+          ),
+        };
       case "CreateRun":
         return { run: this.createRun(request) };
       case "ReplayRun": {
@@ -173,7 +225,10 @@ export class FakeServer {
         run.replay = pb.Run_ReplayVerdict.EQUAL;
         f.addJob(Date.now(), 90, pb.Job_Kind.REPLAY, pb.Job_State.SUCCEEDED, 1000, "equal", run.id);
         const job = [...f.jobs.values()].at(-1);
-        this.publish([["run", run], ["job", job]]);
+        this.publish([
+          ["run", run],
+          ["job", job],
+        ]);
         return { job };
       }
       default:
@@ -184,13 +239,29 @@ export class FakeServer {
   createRun({ spec, dryRun }) {
     const epochs = spec.hyper.epochs ?? 10;
     if (epochs < 1 || epochs > 1000) {
-      throw new RpcError(3, `epochs ${epochs}; limit 1..1000`, "OUT_OF_RANGE", { remedy: "Give 1 to 1000 epochs." });
+      throw new RpcError(3, `epochs ${epochs}; limit 1..1000`, "OUT_OF_RANGE", {
+        remedy: "Give 1 to 1000 epochs.",
+      });
     }
     const f = this.fleet;
-    if (dryRun) return { spec, stepsTotal: epochs * 50, effective: { ...spec.hyper, batch: 8, k: 15, epochs } };
+    if (dryRun)
+      return {
+        spec,
+        stepsTotal: epochs * 50,
+        effective: { ...spec.hyper, batch: 8, k: 15, epochs },
+      };
     const index = [...f.boards.keys()].indexOf(hex(spec.boardUid));
     const [name] = [...f.datasets].find(([, d]) => hex(d.id) === hex(spec.datasetId));
-    const run = f.addRun(Date.now(), index, 60, name, spec.name, pb.RunState.RUNNING, [0.2, 0.7], 0);
+    const run = f.addRun(
+      Date.now(),
+      index,
+      60,
+      name,
+      spec.name,
+      pb.RunState.RUNNING,
+      [0.2, 0.7],
+      0,
+    );
     this.publish([["run", run]]);
     return run;
   }
@@ -200,18 +271,29 @@ export class FakeServer {
     if (run === undefined) throw new RpcError(5, `run ${runHex} is not known`);
     const event = this.fleet.addRunEvent(run, Date.now(), run.state, state, cause);
     Object.assign(run, { state, desired });
-    this.publish([["run", run], ["runEvent", event]]);
+    this.publish([
+      ["run", run],
+      ["runEvent", event],
+    ]);
     return run;
   }
 
   snapshot(topics) {
     const f = this.fleet;
     const events = [];
-    const put = (name, list) => { for (const value of list) events.push({ what: { case: name, value } }); };
+    const put = (name, list) => {
+      for (const value of list) events.push({ what: { case: name, value } });
+    };
     for (const t of topics.values()) {
-      if (t.kind === pb.Topic_Kind.FLEET) { put("board", f.boards.values()); put("port", f.ports.values()); }
+      if (t.kind === pb.Topic_Kind.FLEET) {
+        put("board", f.boards.values());
+        put("port", f.ports.values());
+      }
       if (t.kind === pb.Topic_Kind.RUNS) put("run", f.runs.values());
-      if (t.kind === pb.Topic_Kind.LIBRARY) { put("model", f.models.values()); put("dataset", f.datasets.values()); }
+      if (t.kind === pb.Topic_Kind.LIBRARY) {
+        put("model", f.models.values());
+        put("dataset", f.datasets.values());
+      }
       if (t.kind === pb.Topic_Kind.JOBS) put("job", f.jobs.values());
       if (t.kind === pb.Topic_Kind.RUN) {
         put("epoch", f.epochs.get(hex(t.key)) ?? []);
@@ -222,32 +304,63 @@ export class FakeServer {
   }
 
   watch(request, res) {
-    const w = { id: this.nextWatch++, res, topics: new Map(request.topics.map((t) => [`${t.kind}:${hex(t.key)}`, t])) };
+    const w = {
+      id: this.nextWatch++,
+      res,
+      topics: new Map(request.topics.map((t) => [`${t.kind}:${hex(t.key)}`, t])),
+    };
     this.watches.set(w.id, w);
     res.on("close", () => this.watches.delete(w.id));
     if (this.silent) return;
     const fits = request.resumeStoreEpoch === this.fleet.storeEpoch && request.resumeEventSeq > 0n;
-    this.send(w, { watchId: w.id, events: fits ? [] : this.snapshot(w.topics), snapshotDone: true });
+    this.send(w, {
+      watchId: w.id,
+      events: fits ? [] : this.snapshot(w.topics),
+      snapshotDone: true,
+    });
   }
 
   send(w, response) {
     if (this.silent) return;
     const f = this.fleet;
     const message = pb.create(pb.WatchResponseSchema, {
-      watchId: w.id, storeEpoch: f.storeEpoch, nextSeq: f.seq + 1n, serverTimeUs: BigInt(Date.now()) * 1000n, ...response,
+      watchId: w.id,
+      storeEpoch: f.storeEpoch,
+      nextSeq: f.seq + 1n,
+      serverTimeUs: BigInt(Date.now()) * 1000n,
+      ...response,
     });
     w.res.write(frame(0, Buffer.from(pb.toBinary(pb.WatchResponseSchema, message))));
   }
 
   publish(changes, frames = []) {
     const f = this.fleet;
-    const events = changes.map(([name, value]) => [name, pb.create(pb.EventSchema, { eventSeq: ++f.seq, timeUs: BigInt(Date.now()) * 1000n, what: { case: name, value } })]);
-    const topicOf = { board: 1, port: 1, run: 2, model: 5, dataset: 5, job: 6, deleted: 1 };
+    const events = changes.map(([name, value]) => [
+      name,
+      pb.create(pb.EventSchema, {
+        eventSeq: ++f.seq,
+        timeUs: BigInt(Date.now()) * 1000n,
+        what: { case: name, value },
+      }),
+    ]);
+    const topicOf = {
+      board: 1,
+      port: 1,
+      run: 2,
+      model: 5,
+      dataset: 5,
+      job: 6,
+      deleted: 1,
+    };
     for (const w of this.watches.values()) {
       const mine = events.filter(([name, e]) =>
-        name === "epoch" || name === "runEvent" ? w.topics.has(`3:${hex(e.what.value.runId)}`) : w.topics.has(`${topicOf[name]}:`));
+        name === "epoch" || name === "runEvent"
+          ? w.topics.has(`3:${hex(e.what.value.runId)}`)
+          : w.topics.has(`${topicOf[name]}:`),
+      );
       const telemetry = frames.filter((t) => w.topics.has(`4:${hex(t.runId)}`));
-      if (mine.length + telemetry.length > 0) this.send(w, { events: mine.map(([, e]) => e), telemetry });
+      if (mine.length + telemetry.length > 0)
+        this.send(w, { events: mine.map(([, e]) => e), telemetry });
     }
   }
 
@@ -271,7 +384,10 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const i = process.argv.indexOf(name);
     return i < 0 ? otherwise : process.argv[i + 1];
   };
-  const server = new FakeServer({ boards: Number(arg("--boards", 0)), empty: process.argv.includes("--empty") });
+  const server = new FakeServer({
+    boards: Number(arg("--boards", 0)),
+    empty: process.argv.includes("--empty"),
+  });
   await server.start(Number(arg("--port", 8080)));
   console.log(server.url);
 }

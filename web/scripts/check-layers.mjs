@@ -4,7 +4,12 @@ import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const src = join(dirname(dirname(fileURLToPath(import.meta.url))), "src");
-const allowed = { api: ["api"], store: ["api", "store"], charts: ["charts"], views: ["api", "store", "charts", "views"] };
+const allowed = {
+  api: ["api"],
+  store: ["api", "store"],
+  charts: ["charts"],
+  views: ["api", "store", "charts", "views"],
+};
 
 const files = (dir) =>
   readdirSync(dir).flatMap((name) => {
@@ -20,7 +25,8 @@ for (const file of files(src)) {
     const path = relative(src, join(dirname(file), target));
     const to = path.split(sep)[0];
     const generated = path.includes(`${sep}generated${sep}`) && room !== "api";
-    if (!allowed[room].includes(to) || generated) faults.push(`${relative(src, file)} -> ${target}`);
+    if (!allowed[room].includes(to) || generated)
+      faults.push(`${relative(src, file)} -> ${target}`);
   }
 }
 if (faults.length > 0) {

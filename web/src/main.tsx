@@ -1,6 +1,7 @@
 import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
 import "./styles/base.css";
+import "./styles/parts.css";
 import "./styles/layout.css";
 import "./styles/tables.css";
 import "./styles/charts.css";

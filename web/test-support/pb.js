@@ -4,5 +4,8 @@ export { anyPack } from "@bufbuild/protobuf/wkt";
 export { chromium } from "playwright-core";
 export * from "../src/api/generated/odt/api/v1/services_pb.js";
 export * from "../src/api/generated/odt/api/v1/types_pb.js";
-export { BadRequestSchema, ErrorInfoSchema } from "../src/api/generated/google/rpc/error_details_pb.js";
+export {
+  BadRequestSchema,
+  ErrorInfoSchema,
+} from "../src/api/generated/google/rpc/error_details_pb.js";
 export { StatusSchema } from "../src/api/generated/google/rpc/status_pb.js";

@@ -6,8 +6,18 @@ import { BadRequestSchema, ErrorInfoSchema } from "./generated/google/rpc/error_
 describe("describeError", () => {
   it("names cause, field and the daemon's own remedy", () => {
     const e = new ConnectError("epochs is 0", Code.InvalidArgument, undefined, [
-      { desc: ErrorInfoSchema, value: { reason: "OUT_OF_RANGE", domain: "odt-fleet", metadata: { remedy: "Give 1..1000." } } },
-      { desc: BadRequestSchema, value: { fieldViolations: [{ field: "hyper.epochs", description: "1..1000" }] } },
+      {
+        desc: ErrorInfoSchema,
+        value: {
+          reason: "OUT_OF_RANGE",
+          domain: "odt-fleet",
+          metadata: { remedy: "Give 1..1000." },
+        },
+      },
+      {
+        desc: BadRequestSchema,
+        value: { fieldViolations: [{ field: "hyper.epochs", description: "1..1000" }] },
+      },
     ]);
     expect(describeError(e, "Could not start the run")).toEqual({
       title: "Could not start the run",

@@ -18,7 +18,8 @@ const kDefaultRemedies: Partial<Record<Code, string>> = {
   [Code.Unknown]: "Check that odtd is running (odtctl doctor), then try again.",
   [Code.DeadlineExceeded]: "The daemon or the board did not answer in time. Try again.",
   [Code.NotFound]: "It may have been deleted. Go back to the list.",
-  [Code.PermissionDenied]: "This needs the operator role. Use the daemon's own host, or ask its admin.",
+  [Code.PermissionDenied]:
+    "This needs the operator role. Use the daemon's own host, or ask its admin.",
   [Code.Unauthenticated]: "Sign in with a token of this daemon.",
   [Code.FailedPrecondition]: "Look at the state above, then try again when it fits.",
   [Code.Aborted]: "Somebody else changed it first. Look at the new state and try again.",

@@ -40,7 +40,9 @@ class Script {
   };
   async say(init: Init | null): Promise<void> {
     this.feed?.(
-      init === null ? null : create(WatchResponseSchema, { watchId: 1n, storeEpoch: 5n, nextSeq: 9n, ...init }),
+      init === null
+        ? null
+        : create(WatchResponseSchema, { watchId: 1n, storeEpoch: 5n, nextSeq: 9n, ...init }),
     );
     await new Promise((d) => setTimeout(d, 1));
   }
@@ -61,11 +63,13 @@ function setUp() {
     const names = (): string[] =>
       messages.flatMap((m) =>
         m.type === "data"
-          ? m.events.map((e) => (e.what.case === "board" ? e.what.value.name : e.what.case ?? ""))
+          ? m.events.map((e) => (e.what.case === "board" ? e.what.value.name : (e.what.case ?? "")))
           : [],
       );
     const removed = (): string[] =>
-      messages.flatMap((m) => (m.type === "data" ? m.removed.map((r) => `${r.kind}/${r.keyHex}`) : []));
+      messages.flatMap((m) =>
+        m.type === "data" ? m.removed.map((r) => `${r.kind}/${r.keyHex}`) : [],
+      );
     return { port, messages, names, removed };
   };
   return { script, hub, tab, updates };

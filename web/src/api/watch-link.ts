@@ -230,7 +230,8 @@ export class WatchLink {
     }
     const gone = now - this.downSinceMs >= kGoneAfterMs || attempt >= 5;
     const delay = backoffMs(attempt, this.deps.random());
-    const waiting: LinkPhase = this.status.lastFrameMs === 0 && !gone ? "connecting" : "reconnecting";
+    const waiting: LinkPhase =
+      this.status.lastFrameMs === 0 && !gone ? "connecting" : "reconnecting";
     this.setStatus({ phase: gone ? "gone" : waiting, attempt, error, retryAtMs: now + delay });
     this.clearRetry();
     this.retryTimer = setTimeout(() => {

@@ -32,7 +32,9 @@ export function heatColour(t: number, dark: boolean): string {
   const i = Math.min(ramp.length - 2, Math.floor(at));
   const [a, b] = [ramp[i], ramp[i + 1]];
   if (a === undefined || b === undefined) return "transparent";
-  const mix = [0, 1, 2].map((c) => Math.round((a[c] ?? 0) + ((b[c] ?? 0) - (a[c] ?? 0)) * (at - i)));
+  const mix = [0, 1, 2].map((c) =>
+    Math.round((a[c] ?? 0) + ((b[c] ?? 0) - (a[c] ?? 0)) * (at - i)),
+  );
   return `rgb(${mix.join(",")})`;
 }
 
@@ -99,21 +101,25 @@ export function Heatmap(props: HeatmapProps) {
           </button>
         </span>
       </figcaption>
-      {asTable ? <ChartTable {...props} /> : <div class="heat">
-        <ul class="heat-names">
-          {props.lines.map((l) => (
-            <li key={l.label} style={{ height: `${rowPx}px`, lineHeight: `${rowPx - 2}px` }}>
-              {l.label}
-            </li>
-          ))}
-        </ul>
-        <canvas
-          ref={canvas}
-          role="img"
-          style={{ height: `${height}px` }}
-          aria-label={`${props.title}: from ${props.format(lo)} to ${props.format(hi)}; the table has the values`}
-        />
-      </div>}
+      {asTable ? (
+        <ChartTable {...props} />
+      ) : (
+        <div class="heat">
+          <ul class="heat-names">
+            {props.lines.map((l) => (
+              <li key={l.label} style={{ height: `${rowPx}px`, lineHeight: `${rowPx - 2}px` }}>
+                {l.label}
+              </li>
+            ))}
+          </ul>
+          <canvas
+            ref={canvas}
+            role="img"
+            style={{ height: `${height}px` }}
+            aria-label={`${props.title}: from ${props.format(lo)} to ${props.format(hi)}; the table has the values`}
+          />
+        </div>
+      )}
       <p class="legend-x heat-scale">
         <span>
           {props.xLabel} {props.x[0] ?? 0} to {props.x[last] ?? 0}

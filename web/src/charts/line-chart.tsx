@@ -64,7 +64,9 @@ export function LineChart(props: LineChartProps) {
         element,
       );
       plot.current = made;
-      props.lines.forEach((_, i) => made.setSeries(i + 1, { show: isShown(props.lines, i, hidden) }));
+      props.lines.forEach((_, i) =>
+        made.setSeries(i + 1, { show: isShown(props.lines, i, hidden) }),
+      );
       observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
       observer.observe(element);
     });
@@ -155,7 +157,9 @@ export function LineChart(props: LineChartProps) {
                     />
                   </svg>
                   <span>{line.label}</span>
-                  <span class="legend-value">{valueAt(figure, at, cursor === null, props.format)}</span>
+                  <span class="legend-value">
+                    {valueAt(figure, at, cursor === null, props.format)}
+                  </span>
                 </button>
               </li>
             ))}

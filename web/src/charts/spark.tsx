@@ -33,7 +33,13 @@ export function Spark({ values, label }: SparkProps) {
   const end = /([\d.]+) ([\d.]+)$/.exec(path);
   return (
     <svg class="spark" viewBox={`0 0 ${kWidth} ${kHeight}`} role="img" aria-label={label}>
-      <path d={path} fill="none" stroke="currentColor" stroke-width="1.500" stroke-linejoin="round" />
+      <path
+        d={path}
+        fill="none"
+        stroke="currentColor"
+        stroke-width="1.500"
+        stroke-linejoin="round"
+      />
       {end !== null && <circle cx={end[1]} cy={end[2]} r="2.200" fill="currentColor" />}
     </svg>
   );

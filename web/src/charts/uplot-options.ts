@@ -94,7 +94,11 @@ export function buildOptions(
       y: { range: (_u, lo, hi) => yRange(lo, hi, props.yMin, props.yMax) },
     },
     axes: [
-      { ...axis, size: 24, values: (_u, splits) => splits.map((s) => (s % 1 === 0 ? String(s) : "")) },
+      {
+        ...axis,
+        size: 24,
+        values: (_u, splits) => splits.map((s) => (s % 1 === 0 ? String(s) : "")),
+      },
       { ...axis, size: 52, values: (_u, splits) => splits.map((s) => props.format(s)) },
     ],
     series: [{}, ...series],

@@ -103,8 +103,13 @@ export function replay(run: Run, runLabel: string): Promise<boolean> {
 }
 
 export function cancelJob(job: Job): Promise<boolean> {
-  return act(`cancel-job/${toHex(job.id)}`, `cancel job ${toHex(job.id).slice(0, 8)}`, "", async (requestId) => {
-    const answer = await clients().job.cancelJob({ requestId, id: job.id }, options);
-    if (answer.job !== undefined) jobs.set(toHex(job.id), answer.job);
-  });
+  return act(
+    `cancel-job/${toHex(job.id)}`,
+    `cancel job ${toHex(job.id).slice(0, 8)}`,
+    "",
+    async (requestId) => {
+      const answer = await clients().job.cancelJob({ requestId, id: job.id }, options);
+      if (answer.job !== undefined) jobs.set(toHex(job.id), answer.job);
+    },
+  );
 }

@@ -86,7 +86,9 @@ export function boardName(uid: Uint8Array): string {
 
 /// Runs of one board, newest first.
 export function runsOfBoard(uidHex: string): Run[] {
-  return newestFirst(runs.all().filter((r) => r.spec !== undefined && toHex(r.spec.boardUid) === uidHex));
+  return newestFirst(
+    runs.all().filter((r) => r.spec !== undefined && toHex(r.spec.boardUid) === uidHex),
+  );
 }
 
 export function newestFirst(list: Run[]): Run[] {

@@ -49,7 +49,9 @@ export function duration(ms: number): string {
 export function microseconds(us: number): string {
   if (us === 0) return kNone;
   if (us < 1000) return `${us} µs`;
-  return us < 1_000_000 ? `${(us / 1000).toFixed(us < 10_000 ? 1 : 0)} ms` : `${(us / 1e6).toFixed(1)} s`;
+  return us < 1_000_000
+    ? `${(us / 1000).toFixed(us < 10_000 ? 1 : 0)} ms`
+    : `${(us / 1e6).toFixed(1)} s`;
 }
 
 /// Local wall clock; the date too where it is not today's.

@@ -3,7 +3,13 @@ import { BoardStatus, type Board } from "../api/types";
 import { boardChange } from "./hotplug";
 
 const board = (status: BoardStatus): Board =>
-  ({ uid: new Uint8Array([1]), name: "m4-1", core: "cortex-m4", fwVersion: "0.1.0", status }) as Board;
+  ({
+    uid: new Uint8Array([1]),
+    name: "m4-1",
+    core: "cortex-m4",
+    fwVersion: "0.1.0",
+    status,
+  }) as Board;
 const { ONLINE, OFFLINE, SUSPECT, BUSY } = BoardStatus;
 
 describe("boardChange", () => {

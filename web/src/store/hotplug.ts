@@ -19,11 +19,15 @@ const isThere = (s: BoardStatus): boolean => s === BoardStatus.ONLINE || s === B
 export function boardChange(before: Board | undefined, after: Board): string {
   const name = after.name || toHex(after.uid).slice(-8);
   if (before === undefined) {
-    return isThere(after.status) ? `New board ${name}: ${after.core}, firmware ${after.fwVersion}` : "";
+    return isThere(after.status)
+      ? `New board ${name}: ${after.core}, firmware ${after.fwVersion}`
+      : "";
   }
   if (before.status === after.status) return "";
   if (after.status === BoardStatus.OFFLINE) return `${name} went offline`;
-  if (after.status === BoardStatus.QUARANTINED) return `${name} is quarantined: another board has its uid`;
-  const wasAway = before.status === BoardStatus.OFFLINE || before.status === BoardStatus.UNSPECIFIED;
+  if (after.status === BoardStatus.QUARANTINED)
+    return `${name} is quarantined: another board has its uid`;
+  const wasAway =
+    before.status === BoardStatus.OFFLINE || before.status === BoardStatus.UNSPECIFIED;
   return wasAway && isThere(after.status) ? `${name} is back online` : "";
 }

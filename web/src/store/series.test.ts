@@ -26,18 +26,23 @@ describe("StepSeries", () => {
     expect([...s.column("loss")]).toEqual([1, 99, 3]);
   });
 
-  it.each([15, 16, 17, 1000])("holds at most its capacity after %i steps, whole run in view", (n) => {
-    const s = new StepSeries(16);
-    for (let i = 1; i <= n; i++) s.add(point(i));
-    expect(s.length).toBeLessThanOrEqual(16);
-    expect(s.lastStep).toBe(n);
-    const steps = [...s.column("step")];
-    expect(steps[0]).toBe(1);
-    // Evenly: no gap is more than a quarter of the run.
-    expect(Math.max(...steps.map((v, i) => v - (steps[i - 1] ?? 0)))).toBeLessThanOrEqual(Math.max(1, n / 4));
-    expect([...steps].sort((a, b) => a - b)).toEqual(steps);
-    expect([...s.layerColumn("shift", 0)]).toEqual(steps);
-  });
+  it.each([15, 16, 17, 1000])(
+    "holds at most its capacity after %i steps, whole run in view",
+    (n) => {
+      const s = new StepSeries(16);
+      for (let i = 1; i <= n; i++) s.add(point(i));
+      expect(s.length).toBeLessThanOrEqual(16);
+      expect(s.lastStep).toBe(n);
+      const steps = [...s.column("step")];
+      expect(steps[0]).toBe(1);
+      // Evenly: no gap is more than a quarter of the run.
+      expect(Math.max(...steps.map((v, i) => v - (steps[i - 1] ?? 0)))).toBeLessThanOrEqual(
+        Math.max(1, n / 4),
+      );
+      expect([...steps].sort((a, b) => a - b)).toEqual(steps);
+      expect([...s.layerColumn("shift", 0)]).toEqual(steps);
+    },
+  );
 
   it("takes an old step into a full series in order", () => {
     const s = new StepSeries(8);

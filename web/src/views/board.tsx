@@ -29,7 +29,8 @@ export function BoardView({ uidHex }: { uidHex: string }) {
     return (
       <Empty title={`No board ${uidHex}`} command="odtctl board list">
         <p>
-          It was never seen by this daemon, or it was deleted. <a href={href("fleet")}>All boards</a>
+          It was never seen by this daemon, or it was deleted.{" "}
+          <a href={href("fleet")}>All boards</a>
         </p>
       </Empty>
     );
@@ -90,12 +91,19 @@ function BoardHead({ board }: { board: Board }) {
         <button
           type="button"
           disabled={!reachable || !linkLive.value || pending.value.has(`identify/${uid}`)}
-          title={reachable ? "Blinks the board’s LED for 10 s" : "Only a board that is online can blink"}
+          title={
+            reachable ? "Blinks the board’s LED for 10 s" : "Only a board that is online can blink"
+          }
           onClick={() => void identify(board)}
         >
           Identify
         </button>
-        <button type="button" class="primary" disabled={!linkLive.value} onClick={() => setTraining(true)}>
+        <button
+          type="button"
+          class="primary"
+          disabled={!linkLive.value}
+          onClick={() => setTraining(true)}
+        >
           Train …
         </button>
       </div>
@@ -118,7 +126,12 @@ function RenameForm({ board, close }: { board: Board; close: () => void }) {
     >
       <label>
         Name
-        <input value={name} required maxLength={63} onInput={(e) => setName(e.currentTarget.value)} />
+        <input
+          value={name}
+          required
+          maxLength={63}
+          onInput={(e) => setName(e.currentTarget.value)}
+        />
       </label>
       <label>
         Place
@@ -151,7 +164,8 @@ function RunPanel({ run }: { run: Run }) {
     >
       <div class="run-strip">
         <span>
-          {run.spec && modelName(run.spec.modelHash)} on {run.spec && datasetName(run.spec.datasetId)}
+          {run.spec && modelName(run.spec.modelHash)} on{" "}
+          {run.spec && datasetName(run.spec.datasetId)}
         </span>
         {active && <RunProgress run={run} detail={detail} />}
         <span>
@@ -160,10 +174,7 @@ function RunPanel({ run }: { run: Run }) {
         </span>
         <span>
           <span class="quiet">held-out </span>
-          <BeforeAfter
-            before={run.heldoutStart}
-            after={run.heldoutBest}
-          />
+          <BeforeAfter before={run.heldoutStart} after={run.heldoutBest} />
         </span>
       </div>
       {detail.problem.value !== null && (

@@ -4,7 +4,13 @@ import { boards, datasetName, modelName } from "../store/fleet";
 import { count, kNone, microseconds } from "../store/format";
 import { boardState, runLabel, runOfBoard } from "./board-state";
 import { BeforeAfter } from "./parts/bits";
-import { AccuracySpark, liveRunLook, ReplayBadge, RunProgress, useRunDetail } from "./parts/run-bits";
+import {
+  AccuracySpark,
+  liveRunLook,
+  ReplayBadge,
+  RunProgress,
+  useRunDetail,
+} from "./parts/run-bits";
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
 import { isActive, isOpen } from "./words";
@@ -81,7 +87,9 @@ function RunCells({ run, board }: { run: Run; board: Board }) {
       <td class="cell-run" data-label="Run">
         <span class="run-line">
           <StateMark look={liveRunLook(run)} />
-          <a href={href("run", toHex(run.id))}>{run.spec ? datasetName(run.spec.datasetId) : runLabel(run)}</a>
+          <a href={href("run", toHex(run.id))}>
+            {run.spec ? datasetName(run.spec.datasetId) : runLabel(run)}
+          </a>
         </span>
         {active ? (
           <RunProgress run={run} detail={detail} />
@@ -95,13 +103,11 @@ function RunCells({ run, board }: { run: Run; board: Board }) {
         {test ? (
           <BeforeAfter before={run.before} after={run.after} />
         ) : (
-          <BeforeAfter
-            before={run.heldoutStart}
-            after={run.heldoutBest}
-          />
+          <BeforeAfter before={run.heldoutStart} after={run.heldoutBest} />
         )}
         <span class="sub">
-          {test ? "test split" : active ? "held-out, best so far" : "held-out"} <ReplayBadge run={run} />
+          {test ? "test split" : active ? "held-out, best so far" : "held-out"}{" "}
+          <ReplayBadge run={run} />
         </span>
       </td>
       <td class="cell-spark">

@@ -42,7 +42,11 @@ function sorted(list: Board[], key: SortKey): Board[] {
   const keyed = list.map((b) => ({ b, k: by(b), name: b.name }));
   const compare = new Intl.Collator(undefined, { numeric: true }).compare;
   keyed.sort((x, y) =>
-    x.k === y.k ? compare(x.name, y.name) : typeof x.k === "number" && typeof y.k === "number" ? x.k - y.k : compare(String(x.k), String(y.k)),
+    x.k === y.k
+      ? compare(x.name, y.name)
+      : typeof x.k === "number" && typeof y.k === "number"
+        ? x.k - y.k
+        : compare(String(x.k), String(y.k)),
   );
   return keyed.map((k) => k.b);
 }
@@ -124,7 +128,11 @@ function SortHead({ name, label }: { name: SortKey; label: string }) {
   const active = (route.value.query.get("sort") ?? "board") === name;
   return (
     <th scope="col" aria-sort={active ? "ascending" : "none"}>
-      <button type="button" class="sort" onClick={() => setQuery("sort", name === "board" ? "" : name)}>
+      <button
+        type="button"
+        class="sort"
+        onClick={() => setQuery("sort", name === "board" ? "" : name)}
+      >
         {label}
         <span aria-hidden="true" class="sort-mark">
           {active ? "▾" : ""}
@@ -194,12 +202,11 @@ function NoBoards() {
       <h1 class="sr-only">Fleet</h1>
       <Empty title="No boards yet" command="odt-sim-board --connect 127.0.0.1:7433">
         <p>
-          Plug a board in: a known USB id is opened at once, any other port appears below to be adopted.
-          Without hardware, start a simulated one:
+          Plug a board in: a known USB id is opened at once, any other port appears below to be
+          adopted. Without hardware, start a simulated one:
         </p>
       </Empty>
       <PortsPanel />
     </>
   );
 }
-

@@ -22,8 +22,8 @@ export function JobsView() {
         {fleetKnown.value ? (
           <Empty title="No jobs" command="odtctl model add model.onnx --trainable 2">
             <p>
-              What takes time on the host runs here: compiling models, importing data, training on the PC,
-              replays. Jobs go on when this page is closed.
+              What takes time on the host runs here: compiling models, importing data, training on
+              the PC, replays. Jobs go on when this page is closed.
             </p>
           </Empty>
         ) : (
@@ -84,7 +84,11 @@ function JobRow({ job }: { job: Job }) {
       <td data-label="Progress">
         {open ? (
           <span class="run-progress">
-            <Progress done={job.progressPermille} total={1000} label={`Progress of ${jobKind(job.kind)}`} />
+            <Progress
+              done={job.progressPermille}
+              total={1000}
+              label={`Progress of ${jobKind(job.kind)}`}
+            />
             <span class="quiet">{Math.floor(job.progressPermille / 10)} %</span>
           </span>
         ) : (

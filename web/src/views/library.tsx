@@ -72,7 +72,10 @@ function ModelRow({ model }: { model: Model }) {
       <td data-label="Layers">
         <ul class="layer-list">
           {model.layers.map((l, i) => (
-            <li key={i} title={`${l.kind}, ${count(l.weights)} weights, ${count(l.macs)} MACs a sample`}>
+            <li
+              key={i}
+              title={`${l.kind}, ${count(l.weights)} weights, ${count(l.macs)} MACs a sample`}
+            >
               <span class={l.trainable ? "layer trainable" : "layer"}>
                 {l.name || l.kind} {l.weightShape.join("×")}
                 {l.trainable ? "" : " frozen"}

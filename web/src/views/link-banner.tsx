@@ -20,7 +20,10 @@ export function LinkPill() {
   const age = Math.max(0, nowMs.value - lastFrameMs);
   const old = phase !== "live" && lastFrameMs > 0;
   return (
-    <span class="link-pill" title={old ? `Last heard of the daemon at ${clock(lastFrameMs, nowMs.value)}` : ""}>
+    <span
+      class="link-pill"
+      title={old ? `Last heard of the daemon at ${clock(lastFrameMs, nowMs.value)}` : ""}
+    >
       <StateMark look={kLooks[phase] ?? kLooks["connecting"]!} age={old ? duration(age) : ""} />
     </span>
   );
@@ -32,9 +35,15 @@ export function LinkBanner() {
   if (phase === "live" || (phase === "connecting" && attempt === 0)) return null;
   const now = nowMs.value;
   const since =
-    lastFrameMs > 0 ? `since ${clock(lastFrameMs, serverNowMs.value)} (${duration(now - lastFrameMs)})` : "";
+    lastFrameMs > 0
+      ? `since ${clock(lastFrameMs, serverNowMs.value)} (${duration(now - lastFrameMs)})`
+      : "";
   const next =
-    retryAtMs > now ? `Next try in ${duration(retryAtMs - now + 999)}.` : phase === "stale" ? "" : "Trying now …";
+    retryAtMs > now
+      ? `Next try in ${duration(retryAtMs - now + 999)}.`
+      : phase === "stale"
+        ? ""
+        : "Trying now …";
   return (
     <div class={`banner banner-${phase}`} role="status">
       <p>
@@ -64,4 +73,5 @@ function headline(phase: string, since: string): string {
   }
 }
 
-const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;
+const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;

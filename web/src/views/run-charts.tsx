@@ -30,7 +30,9 @@ function useStepNote(detail: RunDetail): string {
   void detail.stepsVersion.value;
   const [held, total] = [detail.steps.length, detail.totalSteps.value];
   // The newest step or two may be on their way.
-  return held > 0 && held < total * 0.99 - 1 ? `showing ${count(held)} of ${count(total)} steps` : "";
+  return held > 0 && held < total * 0.99 - 1
+    ? `showing ${count(held)} of ${count(total)} steps`
+    : "";
 }
 
 function emptyText(run: Run, detail: RunDetail): string {
@@ -125,7 +127,10 @@ const kQuantities: Record<Quantity, { title: string; about: string }> = {
     title: "Shift per layer",
     about: "How far each layer’s weight gradient was shifted right before it was subtracted (NITI)",
   },
-  bits: { title: "Gradient bits per layer", about: "Bit length of the largest gradient of the batch" },
+  bits: {
+    title: "Gradient bits per layer",
+    about: "Bit length of the largest gradient of the batch",
+  },
   k: { title: "Precision k per layer", about: "Bits of the stored weights" },
 };
 

@@ -22,9 +22,7 @@ export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
   return (
     <Panel title="Epochs" aside={epochs.length > 0 ? `${epochs.length} done` : undefined}>
       {epochs.length === 0 ? (
-        <p class="quiet pad">
-          {detail.loaded.value ? "No epoch is complete yet." : "Loading …"}
-        </p>
+        <p class="quiet pad">{detail.loaded.value ? "No epoch is complete yet." : "Loading …"}</p>
       ) : (
         <div class="table-frame scroll" tabIndex={0} role="region" aria-label="Epochs">
           <table class="numbers">
@@ -54,10 +52,14 @@ export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
                   <td>{decimal(lossPerSample(e.loss))}</td>
                   <td>{percent(fraction(e.train))}</td>
                   <td class="strong">{percent(fraction(e.heldout))}</td>
-                  <td>{e.layers.map((l) => percent(1 - l.nonzeroDeltasPpm / 1e6, 0)).join(" · ")}</td>
+                  <td>
+                    {e.layers.map((l) => percent(1 - l.nonzeroDeltasPpm / 1e6, 0)).join(" · ")}
+                  </td>
                   <td>{e.layers.map((l) => count(l.saturated)).join(" · ")}</td>
                   <td>{e.layers.map((l) => count(l.deadUnits)).join(" · ")}</td>
-                  <td class={e.alarms === 0 ? "quiet" : "tone-warn"}>{alarmWords(e.alarms) || "none"}</td>
+                  <td class={e.alarms === 0 ? "quiet" : "tone-warn"}>
+                    {alarmWords(e.alarms) || "none"}
+                  </td>
                 </tr>
               ))}
             </tbody>
@@ -109,11 +111,15 @@ const kSettings: Setting[] = [
   ["SR seed", (h) => optional(h.srSeed)],
   ["Samples", (h) => (h.streamed === undefined ? "" : h.streamed ? "streamed" : "resident")],
   ["Telemetry every", (h) => optional(h.telemetryEvery)],
-  ["State to host every", (h) => (h.checkpointEpochs === undefined
+  [
+    "State to host every",
+    (h) =>
+      h.checkpointEpochs === undefined
         ? ""
         : h.checkpointEpochs === 1
           ? "epoch"
-          : `${h.checkpointEpochs} epochs`)],
+          : `${h.checkpointEpochs} epochs`,
+  ],
 ];
 
 /// What the board was told, and beside it what was asked for where that differs.

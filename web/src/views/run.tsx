@@ -188,8 +188,7 @@ function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
         label="Test accuracy after"
         value={
           <>
-            {percent(after)}{" "}
-            {Number.isFinite(after - before) && <Delta from={before} to={after} />}
+            {percent(after)} {Number.isFinite(after - before) && <Delta from={before} to={after} />}
           </>
         }
         note={
@@ -220,4 +219,3 @@ function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
 
 const outOf = (correct = 0, total = 0): string =>
   total === 0 ? "not measured" : `${count(correct)} of ${count(total)}`;
-

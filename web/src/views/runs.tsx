@@ -62,7 +62,9 @@ export function RunsView() {
             title="No runs yet"
             command="odtctl train --board BOARD --model MODEL --data DATASET --epochs 5"
           >
-            <p>A run trains one model on one board with one dataset. Names are in Fleet and Library.</p>
+            <p>
+              A run trains one model on one board with one dataset. Names are in Fleet and Library.
+            </p>
           </Empty>
         ) : (
           <p class="loading" aria-busy="true">
@@ -183,7 +185,9 @@ function RunRow({ runHex }: { runHex: string }) {
         {isActive(run.state) ? (
           <LiveProgress run={run} />
         ) : run.reason?.text ? (
-          <span class={run.state === RunState.FAILED ? "tone-bad" : "quiet"}>{run.reason.text}</span>
+          <span class={run.state === RunState.FAILED ? "tone-bad" : "quiet"}>
+            {run.reason.text}
+          </span>
         ) : (
           <span class="quiet">
             {count(run.stepsDone)} steps{end > 0 && start > 0 && `, ${duration(end - start)}`}

@@ -20,7 +20,9 @@ export function TrainDialog({ board, close }: { board: Board; close: () => void 
   const held = toHex(board.modelHash);
   const [wish, setWish] = useState<RunWish>({
     boardHex: toHex(board.uid),
-    modelHex: modelList.some((m) => toHex(m.hash) === held) ? held : toHex(modelList[0]?.hash ?? new Uint8Array()),
+    modelHex: modelList.some((m) => toHex(m.hash) === held)
+      ? held
+      : toHex(modelList[0]?.hash ?? new Uint8Array()),
     datasetHex: toHex(datasetList[0]?.id ?? new Uint8Array()),
     name: "",
     epochs: "10",
@@ -113,7 +115,10 @@ function Fields({ wish, setWish }: { wish: RunWish; setWish: (w: RunWish) => voi
       </label>
       <label>
         Dataset
-        <select value={wish.datasetHex} onChange={(e) => set({ datasetHex: e.currentTarget.value })}>
+        <select
+          value={wish.datasetHex}
+          onChange={(e) => set({ datasetHex: e.currentTarget.value })}
+        >
           {newest(datasets.all()).map((d) => (
             <option key={toHex(d.id)} value={toHex(d.id)}>
               {d.name} ({count(d.train)} samples)
@@ -123,7 +128,11 @@ function Fields({ wish, setWish }: { wish: RunWish; setWish: (w: RunWish) => voi
       </label>
       <label>
         Epochs
-        <input {...whole} value={wish.epochs} onInput={(e) => set({ epochs: e.currentTarget.value })} />
+        <input
+          {...whole}
+          value={wish.epochs}
+          onInput={(e) => set({ epochs: e.currentTarget.value })}
+        />
       </label>
       <label>
         mu weight
@@ -156,7 +165,11 @@ function Fields({ wish, setWish }: { wish: RunWish; setWish: (w: RunWish) => voi
       </label>
       <label>
         Name
-        <input value={wish.name} maxLength={63} onInput={(e) => set({ name: e.currentTarget.value })} />
+        <input
+          value={wish.name}
+          maxLength={63}
+          onInput={(e) => set({ name: e.currentTarget.value })}
+        />
       </label>
     </div>
   );
@@ -171,7 +184,8 @@ function Fit({ run }: { run: Run }) {
   ].filter(Boolean);
   return (
     <p class="tone-ok">
-      The board can do this{parts.length > 0 && `: ${parts.join(", ")}`}. Test accuracy is measured before and after.
+      The board can do this{parts.length > 0 && `: ${parts.join(", ")}`}. Test accuracy is measured
+      before and after.
     </p>
   );
 }
@@ -197,7 +211,13 @@ export function commandOf(board: Board, wish: RunWish): string {
     wish.batch && `--batch ${wish.batch}`,
     wish.k && `--k ${wish.k}`,
   ].filter(Boolean);
-  return ["odtctl train", `--board ${board.name}`, `--model ${model}`, `--data ${data}`, ...options].join(" ");
+  return [
+    "odtctl train",
+    `--board ${board.name}`,
+    `--model ${model}`,
+    `--data ${data}`,
+    ...options,
+  ].join(" ");
 }
 
 const newest = <T extends { meta?: { createTimeUs: bigint } | undefined }>(list: T[]): T[] =>

@@ -100,14 +100,20 @@ const kPortLooks: Record<PortState, Look> = {
   [PortState.ONLINE]: { word: "board answers", tone: "ok", shape: "disc" },
   [PortState.LOCKED]: { word: "locked by another program", tone: "warn", shape: "square" },
   [PortState.SILENT]: { word: "nobody answers", tone: "warn", shape: "triangle" },
-  [PortState.BAUD_MISMATCH_SUSPECTED]: { word: "wrong baud rate?", tone: "warn", shape: "triangle" },
+  [PortState.BAUD_MISMATCH_SUSPECTED]: {
+    word: "wrong baud rate?",
+    tone: "warn",
+    shape: "triangle",
+  },
   [PortState.GONE]: { word: "gone", tone: "quiet", shape: "ring" },
   [PortState.ERROR]: { word: "error", tone: "bad", shape: "cross" },
 };
 export const portLook = (s: PortState): Look => kPortLooks[s] ?? kUnknown;
 
-const name = <E extends number>(names: Partial<Record<E, string>>) => (value: E): string =>
-  names[value] ?? "default";
+const name =
+  <E extends number>(names: Partial<Record<E, string>>) =>
+  (value: E): string =>
+    names[value] ?? "default";
 export const policyName = name<Policy>({ [Policy.AUTO]: "auto", [Policy.FIXED]: "fixed" });
 export const lossName = name<LossKind>({ [LossKind.MSE]: "MSE", [LossKind.CE]: "cross-entropy" });
 export const ruleSetName = name<RuleSet>({

@@ -23,15 +23,16 @@ export function Delta({ from, to }: { from: number; to: number }) {
 }
 
 /// before → after with the gain in points, coloured and signed.
-export function BeforeAfter({ before, after }: {
+export function BeforeAfter({
+  before,
+  after,
+}: {
   before: Accuracy | undefined;
   after: Accuracy | undefined;
 }) {
   const [b, a] = [fraction(before), fraction(after)];
   if (!Number.isFinite(b) && !Number.isFinite(a)) return <span class="quiet">{kNone}</span>;
-  const gain = Number.isFinite(a - b) ? (
-    <Delta from={b} to={a} />
-  ) : null;
+  const gain = Number.isFinite(a - b) ? <Delta from={b} to={a} /> : null;
   return (
     <span class="before-after">
       <span class="quiet">{percent(b)}</span>

@@ -55,7 +55,10 @@ export function ReplayBadge({ run }: { run: Run }) {
   switch (run.replay) {
     case Run_ReplayVerdict.EQUAL:
       return (
-        <span class="badge tone-ok" title="The host reran this run and got the same training state, bit for bit">
+        <span
+          class="badge tone-ok"
+          title="The host reran this run and got the same training state, bit for bit"
+        >
           ✓ board equals model
         </span>
       );

@@ -28,5 +28,7 @@ export function useRowWindow(
       window.removeEventListener("resize", update);
     };
   }, [whole, rows, rowHeight]);
-  return whole ? { first: 0, last: rows } : { first: range.first, last: Math.min(rows, range.last) };
+  return whole
+    ? { first: 0, last: rows }
+    : { first: range.first, last: Math.min(rows, range.last) };
 }
