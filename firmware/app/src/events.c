@@ -66,7 +66,8 @@ bool events_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id) {
     *id = v->send++;
     if (v->entry[index].size == 0) {
       app_epoch_t* kept = epochs_find(app, v->entry[index].epoch);
-      if (kept == NULL || kept->event_id != *id) continue; /* acknowledged: the host has it */
+      /* Acknowledged: sent empty, or the host would take its id for lost. */
+      if (kept == NULL || kept->event_id != *id) return true;
       return encode_epoch(app, kept, out);
     }
     uint32_t at = 0;

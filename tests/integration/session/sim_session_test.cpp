@@ -251,6 +251,24 @@ TEST_F(SimSession, EventsOfALostConnectionComeAfterwards) {
   expect_complete(sink_.steps, 75, true);
 }
 
+TEST_F(SimSession, ARestartedDaemonReadsTheRingWithoutFalseGaps) {
+  connect("tcp:127.0.0.1:" + std::to_string(start_tcp_board()));
+  train_golden_epoch();
+  ASSERT_TRUE(test::run(io_, board().ack_epoch(sink_.epochs[0].run_id, 1, 0)).ok());
+  const std::uint32_t next = board().hello().next_event;
+  test::run(io_, runner_->stop());
+  const std::string endpoint = host_.endpoints[0];
+  sink_ = {};
+  host_ = {};
+  host_.sink = &sink_;
+  connect(endpoint);
+  EXPECT_GT(board().hello().next_event, next);
+  ASSERT_TRUE(test::run_until(io_, [&] { return sink_.done(); }));
+  EXPECT_FALSE(sink_.steps.empty());
+  for (const model::TelemetryFrame& frame : sink_.steps) EXPECT_EQ(frame.gap, 0u);
+  EXPECT_EQ(board().stats().telemetry_gaps, 0u);
+}
+
 TEST_F(SimSession, PowerCycleIsNoticedAndTheNewBootConnected) {
   const std::uint16_t port = start_tcp_board();
   connect("tcp:127.0.0.1:" + std::to_string(port));
