@@ -170,6 +170,16 @@ export class FakeServer {
         });
         return {};
       }
+      case "GetInfo":
+        return {
+          version: "0.1.0",
+          rulesVersion: 1,
+          dataDir: "/var/lib/odt-fleet",
+          controlDbBytes: 1_200_000n,
+          telemetryDbBytes: 48_000_000n,
+          diskFreeBytes: 91_000_000_000n,
+          listenBoards: "127.0.0.1:7420",
+        };
       case "ListEpochs":
         return { epochs: f.epochs.get(runHex) ?? [] };
       case "ListRunEvents":

@@ -24,9 +24,7 @@ UI_SECONDS, E2E_SECONDS = 300, 400
 
 def import_data(fleet, name, transform, counts, skip):
     train, heldout, test = counts
-    fleet.ctl("data", "import", "--format", "idx", "--name", name, "--resize", "14x14",
-              "--images", DATA / "train-images-idx3-ubyte.gz", "--labels", DATA / "train-labels-idx1-ubyte.gz",
-              "--test-images", DATA / "t10k-images-idx3-ubyte.gz", "--test-labels", DATA / "t10k-labels-idx1-ubyte.gz",
+    fleet.ctl("data", "import", DATA, "--name", name, "--resize", "14x14",
               "--transform", transform, "--train", train, "--heldout", heldout, "--test", test,
               "--skip", skip, "--seed", 1, timeout=120)
 
@@ -35,7 +33,8 @@ def start_fleet(fleet):
     """odtd, boards and runs: a short one that ends while the test looks, and long ones."""
     fleet.start_odtd(web=ROOT / "web" / "dist")
     for name, uid in BOARDS:
-        fleet.sim_board(name, uid)
+        # Slow enough to be watched; the first is quick, so that its run ends meanwhile.
+        fleet.sim_board(name, uid, [] if name == "sim-1" else ["--step-delay-ms", "20"])
 
     def online():
         states = {b["uid"]: b["status"] for b in fleet.ctl("board", "list")["boards"]}

@@ -1,10 +1,11 @@
 import { useComputed } from "@preact/signals";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { toHex } from "../api/bytes";
 import { BoardStatus, type Board } from "../api/types";
 import { boards, modelName, runs } from "../store/fleet";
 import { count } from "../store/format";
 import { fleetKnown } from "../store/link";
+import { loadSystemInfo, systemInfo } from "../store/system";
 import { knownLook, runOfBoard } from "./board-state";
 import { boardFields, parseFilter } from "./filter";
 import { BoardRow } from "./fleet-row";
@@ -200,13 +201,31 @@ function NoBoards() {
   return (
     <>
       <h1 class="sr-only">Fleet</h1>
-      <Empty title="No boards yet" command="odt-sim-board --connect 127.0.0.1:7433">
-        <p>
-          Plug a board in: a known USB id is opened at once, any other port appears below to be
-          adopted. Without hardware, start a simulated one:
-        </p>
-      </Empty>
+      <FirstBoard />
       <PortsPanel />
     </>
+  );
+}
+
+function FirstBoard() {
+  useEffect(() => void loadSystemInfo(), []);
+  const listen = systemInfo.value?.listenBoards ?? "";
+  return (
+    <Empty
+      title="No boards yet"
+      command={
+        listen === ""
+          ? "odtd --listen 127.0.0.1:7420"
+          : `odt-sim-board --connect ${listen} --uid 51a0000000000001`
+      }
+    >
+      <p>
+        Plug a board in: a known USB id is opened at once, any other port appears below to be
+        adopted.{" "}
+        {listen === ""
+          ? "This daemon takes no boards over the network yet; to let simulated ones dial in:"
+          : "Without hardware, start a simulated one:"}
+      </p>
+    </Empty>
   );
 }

@@ -1,5 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { signal } from "@preact/signals";
+import { bytes } from "../store/format";
+import { loadSystemInfo, systemInfo } from "../store/system";
 import { go, href } from "./router";
 import { nextTheme } from "./theme";
 
@@ -42,6 +44,20 @@ function onKey(e: KeyboardEvent): void {
   }
 }
 
+function About() {
+  useEffect(() => {
+    if (sheetOpen.value) void loadSystemInfo();
+  }, [sheetOpen.value]);
+  const info = systemInfo.value;
+  if (info === null) return null;
+  return (
+    <p class="quiet about">
+      odtd {info.version}, rules {info.rulesVersion}. Data in <code>{info.dataDir}</code>,{" "}
+      {bytes(info.controlDbBytes + info.telemetryDbBytes)}; {bytes(info.diskFreeBytes)} free.
+    </p>
+  );
+}
+
 export function Shortcuts() {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -71,6 +87,7 @@ export function Shortcuts() {
           </div>
         ))}
       </dl>
+      <About />
       <form method="dialog">
         <button type="submit">Close</button>
       </form>

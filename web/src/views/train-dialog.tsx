@@ -202,14 +202,14 @@ function NothingToTrain({ noModel }: { noModel: boolean }) {
 export function commandOf(board: Board, wish: RunWish): string {
   const model = models.peek(wish.modelHex)?.name ?? wish.modelHex;
   const data = datasets.peek(wish.datasetHex)?.name ?? wish.datasetHex;
+  const mu = wish.muWeight.replace(/\s/g, "");
   const options = [
     wish.epochs && `--epochs ${wish.epochs}`,
-    wish.muWeight &&
-      (wish.muWeight.includes(",")
-        ? `--mu-schedule ${wish.muWeight.replace(/\s/g, "")}`
-        : `--mu-weight ${wish.muWeight}`),
+    mu && `--policy fixed --mu-weight ${mu}`,
     wish.batch && `--batch ${wish.batch}`,
     wish.k && `--k ${wish.k}`,
+    wish.name.trim() && `--name '${wish.name.trim().replaceAll("'", "'\\''")}'`,
+    "--evaluate",
   ].filter(Boolean);
   return [
     "odtctl train",
