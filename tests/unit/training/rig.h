@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstring>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -145,13 +146,15 @@ class Rig {
     fleet_->stop([&stopped] { stopped.set_value(); });
     stopped.get_future().wait_for(5s);
     work_.reset();
-    io_.stop();
-    thread_.join();
+    crash();
   }
   // kill -9: nothing is said to anybody.
   void crash() {
     io_.stop();
     thread_.join();
+    // Answers on their way to this context must arrive before it is gone.
+    library_.control.call_sync([](store::ControlStore&) { return true; });
+    library_.telemetry.call_sync([](store::TelemetryStore&) { return true; });
   }
 
   training::Orchestrator& fleet() { return *fleet_; }
@@ -235,7 +238,8 @@ class Rig {
     return wait_until([&] {
       const auto view = fleet_->view();
       for (const auto& b : view->boards)
-        if (b.uid == board->uid) return b.status == model::BoardStatus::kOnline;
+        if (b.uid == board->uid)
+          return b.status == model::BoardStatus::kOnline && b.boot_id == board->boot_id;
       return false;
     });
   }

@@ -1,0 +1,228 @@
+#include <gtest/gtest.h>
+
+#include "fleet/port_rules.h"
+#include "rig.h"
+
+namespace odt::test {
+namespace {
+
+using model::BoardStatus;
+using model::PortState;
+
+class RegistryTest : public testing::Test {
+ protected:
+  std::optional<model::Board> board_in_view(Rig& rig, const BoardUid& uid) {
+    for (const auto& b : rig.fleet().view()->boards)
+      if (b.uid == uid) return b;
+    return std::nullopt;
+  }
+  std::optional<model::Port> port_in_view(Rig& rig, const std::string& path) {
+    for (const auto& p : rig.fleet().view()->ports)
+      if (p.path == path) return p;
+    return std::nullopt;
+  }
+  model::Board stored(const BoardUid& uid) {
+    return *library.control.call_sync([uid](store::ControlStore& s) { return s.board(uid); });
+  }
+  model::Port serial(const std::string& path, std::uint32_t vid, std::uint32_t pid) {
+    model::Port port;
+    port.path = path;
+    port.usb_vid = vid;
+    port.usb_pid = pid;
+    port.by_path = "/dev/serial/by-path/pci-0000:00:14.0-usb-0:2:1.0";
+    return port;
+  }
+  void plug(Rig& rig, std::vector<model::Port> ports) {
+    std::lock_guard lock(rig.ports_mutex_);
+    rig.serial_ports = std::move(ports);
+  }
+  Library library;
+};
+
+TEST_F(RegistryTest, FirstSightMakesARowAndLossShows) {
+  Rig rig(library);
+  auto board = rig.make_board(1);
+  ASSERT_TRUE(rig.connect(1, board));
+  ASSERT_TRUE(rig.wait_online(board));
+  EXPECT_EQ(stored(board->uid).name, "fake-ab01");
+  EXPECT_EQ(stored(board->uid).status, BoardStatus::kOnline);
+  EXPECT_EQ(board_in_view(rig, board->uid)->link.endpoint, "tcp:fake:1");
+  rig.drop(board);
+  EXPECT_TRUE(rig.wait_until([&] { return stored(board->uid).status == BoardStatus::kOffline; }));
+  rig.on_links([&] { board->power_cycle(); });
+  ASSERT_TRUE(rig.connect(2, board));  // another endpoint, the same board
+  ASSERT_TRUE(rig.wait_online(board));
+  EXPECT_EQ(stored(board->uid).boots_seen, 2u);
+  EXPECT_EQ(rig.fleet().view()->boards.size(), 1u);
+}
+
+TEST_F(RegistryTest, NamesAreUnique) {
+  Rig rig(library);
+  auto one = rig.make_board(1), two = rig.make_board(2);
+  two->uid.bytes = {9, 0, 0, 0, 0, 0, 0xAB, 1};  // the same last bytes
+  ASSERT_TRUE(rig.connect(1, one));
+  ASSERT_TRUE(rig.connect(2, two));
+  ASSERT_TRUE(rig.wait_online(one) && rig.wait_online(two));
+  EXPECT_NE(stored(one->uid).name, stored(two->uid).name);
+  training::FleetControl::BoardUpdate update;
+  update.uid = two->uid;
+  update.name = stored(one->uid).name;
+  auto taken = rig.ask<model::Board>(
+      [&](Done<model::Board> done) { rig.fleet().update_board(rig.ctx(), update, done); });
+  EXPECT_EQ(taken.status().code(), absl::StatusCode::kAlreadyExists);
+  update.name = "rig-7";
+  update.set_labels["site"] = "lab";
+  auto renamed = rig.ask<model::Board>(
+      [&](Done<model::Board> done) { rig.fleet().update_board(rig.ctx(), update, done); });
+  ASSERT_TRUE(renamed.ok()) << renamed.status();
+  EXPECT_EQ(stored(two->uid).name, "rig-7");
+  EXPECT_EQ(stored(two->uid).labels["site"], "lab");
+  update.etag = 1;  // long past
+  update.name = "rig-8";
+  auto stale = rig.ask<model::Board>(
+      [&](Done<model::Board> done) { rig.fleet().update_board(rig.ctx(), update, done); });
+  EXPECT_EQ(stale.status().code(), absl::StatusCode::kAborted);
+}
+
+TEST_F(RegistryTest, SecondLiveBoardWithAUidIsQuarantined) {
+  Rig rig(library);
+  auto one = rig.make_board(1), two = rig.make_board(1);
+  ASSERT_TRUE(rig.connect(1, one));
+  ASSERT_TRUE(rig.wait_online(one));
+  ASSERT_TRUE(rig.connect(2, two));
+  EXPECT_TRUE(rig.wait_until([&] {
+    const auto port = port_in_view(rig, "tcp:fake:2");
+    return port && port->reason.code == "DUPLICATE_UID";
+  }));
+  EXPECT_TRUE(rig.on_links([&] { return two->session == nullptr; }));
+  EXPECT_EQ(board_in_view(rig, one->uid)->link.endpoint, "tcp:fake:1");
+  EXPECT_EQ(board_in_view(rig, one->uid)->status, BoardStatus::kOnline);
+}
+
+TEST_F(RegistryTest, MuteOldLinkIsTakenOver) {
+  Rig rig(library);
+  auto one = rig.make_board(1), two = rig.make_board(1);
+  ASSERT_TRUE(rig.connect(1, one));
+  ASSERT_TRUE(rig.wait_online(one));
+  rig.on_links([&] { one->session->answering = false; });
+  ASSERT_TRUE(rig.connect(2, two));
+  EXPECT_TRUE(rig.wait_until([&] {
+    const auto board = board_in_view(rig, one->uid);
+    return board && board->link.endpoint == "tcp:fake:2" && board->status == BoardStatus::kOnline;
+  }));
+}
+
+TEST_F(RegistryTest, UnexpectedBoardIsRefused) {
+  Rig rig(library, [](training::OrchestratorOptions& o) {
+    o.fleet.tcp_dial[0].expect_uid.bytes = {1, 2, 3, 4, 5, 6, 7, 8};
+  });
+  auto board = rig.make_board(1);
+  EXPECT_FALSE(rig.connect(1, board));
+  EXPECT_TRUE(rig.wait_until([&] {
+    const auto port = port_in_view(rig, "tcp:fake:1");
+    return port && port->reason.code == "UNEXPECTED_BOARD";
+  }));
+  EXPECT_FALSE(board_in_view(rig, board->uid));
+}
+
+TEST_F(RegistryTest, OnlyAllowedPortsAreOpened) {
+  Rig rig(library, [](training::OrchestratorOptions& o) {
+    fleet::SerialRule rule;
+    rule.vid_pid = "0483:374B";
+    o.fleet.serial_allow.push_back(rule);
+  });
+  plug(rig, {serial("/dev/ttyACM0", 0x0483, 0x374b), serial("/dev/ttyUSB0", 0x1a86, 0x7523)});
+  ASSERT_TRUE(rig.wait_until([&] { return rig.opened("/dev/ttyACM0"); }));
+  EXPECT_FALSE(rig.opened("/dev/ttyUSB0"));
+  ASSERT_TRUE(rig.wait_until([&] { return port_in_view(rig, "/dev/ttyUSB0").has_value(); }));
+  EXPECT_EQ(port_in_view(rig, "/dev/ttyUSB0")->state, PortState::kUnclaimed);
+  // Another device under the path of the allowed one is not opened.
+  plug(rig, {});
+  ASSERT_TRUE(rig.wait_until([&] { return !rig.opened("/dev/ttyACM0"); }));
+  plug(rig, {serial("/dev/ttyACM0", 0x1a86, 0x7523)});
+  ASSERT_TRUE(rig.wait_until([&] { return port_in_view(rig, "/dev/ttyACM0").has_value(); }));
+  EXPECT_FALSE(rig.opened("/dev/ttyACM0"));
+}
+
+TEST_F(RegistryTest, AdoptionIsKeptOverARestart) {
+  {
+    Rig rig(library);
+    plug(rig, {serial("/dev/ttyUSB0", 0x1a86, 0x7523)});
+    ASSERT_TRUE(rig.wait_until([&] { return port_in_view(rig, "/dev/ttyUSB0").has_value(); }));
+    auto port = rig.ask<model::Port>([&](Done<model::Port> done) {
+      rig.fleet().adopt_port(rig.ctx(), "/dev/ttyUSB0", 115200, {}, done);
+    });
+    ASSERT_TRUE(port.ok()) << port.status();
+    EXPECT_TRUE(port->adopted);
+    EXPECT_TRUE(rig.opened("/dev/ttyUSB0"));
+    auto bad = rig.ask<model::Port>(
+        [&](Done<model::Port> done) { rig.fleet().adopt_port(rig.ctx(), "COM3", 0, {}, done); });
+    EXPECT_EQ(bad.status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  Rig rig(library);
+  plug(rig, {serial("/dev/ttyUSB0", 0x1a86, 0x7523)});
+  ASSERT_TRUE(rig.wait_until([&] { return rig.opened("/dev/ttyUSB0"); }));
+  auto board = rig.make_board(3);
+  ASSERT_TRUE(rig.connect_to("/dev/ttyUSB0", board));
+  ASSERT_TRUE(rig.wait_online(board));
+  // Another device took the path: not the one adopted.
+  plug(rig, {serial("/dev/ttyUSB0", 0x2341, 0x0043)});
+  ASSERT_TRUE(rig.wait_until([&] { return !rig.opened("/dev/ttyUSB0"); }));
+  auto port = rig.ask<model::Port>(
+      [&](Done<model::Port> done) { rig.fleet().release_port(rig.ctx(), "/dev/ttyUSB0", done); });
+  ASSERT_TRUE(port.ok());
+  EXPECT_FALSE(port->adopted);
+  auto configured = rig.ask<model::Port>(
+      [&](Done<model::Port> done) { rig.fleet().release_port(rig.ctx(), "tcp:fake:1", done); });
+  EXPECT_EQ(reason_of(configured.status()), "PORT_CONFIGURED");
+}
+
+TEST_F(RegistryTest, OnlyAnOfflineBoardIsForgotten) {
+  Rig rig(library);
+  auto board = rig.make_board(1);
+  ASSERT_TRUE(rig.connect(1, board));
+  ASSERT_TRUE(rig.wait_online(board));
+  const auto forget = [&] {
+    return rig.ask<bool>(
+        [&](Done<bool> d) { rig.fleet().delete_board(rig.ctx(), board->uid, std::move(d)); });
+  };
+  EXPECT_EQ(reason_of(forget().status()), "BOARD_ONLINE");
+  rig.drop(board);
+  ASSERT_TRUE(rig.wait_until([&] { return stored(board->uid).status == BoardStatus::kOffline; }));
+  auto done = forget();
+  EXPECT_TRUE(done.ok()) << done.status();
+  EXPECT_EQ(forget().status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(PortRulesTest, EveryFieldGivenMustMatch) {
+  model::Port port;
+  port.path = "/dev/ttyACM0";
+  port.by_path = "/dev/serial/by-path/pci-0000:00:14.0-usb-0:2:1.0";
+  port.usb_vid = 0x0483;
+  port.usb_pid = 0x374b;
+  port.usb_serial = "066BFF";
+  const auto matches = [&](const char* vid_pid, const char* serial, const char* by_path) {
+    fleet::SerialRule rule;
+    rule.vid_pid = vid_pid;
+    rule.serial = serial;
+    rule.by_path = by_path;
+    return fleet::match_rule({rule}, port) != nullptr;
+  };
+  EXPECT_TRUE(matches("0483:374b", "", ""));
+  EXPECT_TRUE(matches("0483:374B", "066BFF", "*usb-0:2:*"));
+  EXPECT_TRUE(matches("", "", "/dev/ttyACM*"));
+  EXPECT_FALSE(matches("0483:374c", "", ""));
+  EXPECT_FALSE(matches("0483:374b", "other", ""));
+  EXPECT_FALSE(matches("", "", "*usb-0:3:*"));
+  EXPECT_FALSE(matches("", "", ""));  // an empty rule allows nothing
+}
+
+TEST(PortRulesTest, HostPort) {
+  EXPECT_EQ(fleet::parse_host_port("127.0.0.1:7001")->port, 7001);
+  EXPECT_EQ(fleet::parse_host_port("[::1]:7001")->host, "::1");
+  for (const char* bad : {"", ":1", "host", "host:", "host:x", "host:70000", "::1:1", "host:1 "})
+    EXPECT_FALSE(fleet::parse_host_port(bad).ok()) << bad;
+}
+
+}  // namespace
+}  // namespace odt::test
