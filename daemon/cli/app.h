@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+
+namespace odt::cli {
+
+// The whole of odtctl but the process: parses, acts, prints. `arguments` without the program's
+// name. Returns the exit code (exit_code.h).
+int run_app(Context& context, const std::vector<std::string>& arguments);
+
+}  // namespace odt::cli

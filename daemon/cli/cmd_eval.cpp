@@ -1,0 +1,132 @@
+// Evaluation on a board, and training on the PC.
+#include <absl/strings/str_cat.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/follow.h"
+#include "cli/json.h"
+#include "cli/labels.h"
+#include "cli/lookup.h"
+#include "odt/api/v1/services.pb.h"
+
+namespace odt::cli {
+namespace {
+
+namespace v1 = api::v1;
+
+void show_confusion(Context& context, const v1::Evaluation& e, const v1::Dataset& dataset) {
+  int n = 0;
+  while (n * n < e.confusion_size()) ++n;
+  if (n == 0 || n * n != e.confusion_size()) return;
+  const auto name = [&](int i) {
+    return i < dataset.class_names_size() ? dataset.class_names(i) : std::to_string(i);
+  };
+  std::vector<std::string> head{"LABEL \\ SAID"};
+  for (int i = 0; i < n; ++i) head.push_back(name(i));
+  head.push_back("RIGHT");
+  Table table(head);
+  for (int row = 0; row < n; ++row) {
+    std::vector<std::string> cells{name(row)};
+    std::uint64_t all = 0;
+    for (int column = 0; column < n; ++column) {
+      const std::uint32_t count = e.confusion(row * n + column);
+      all += count;
+      cells.push_back(count == 0 ? "." : std::to_string(count));
+    }
+    cells.push_back(percent(e.confusion(row * n + row), all));
+    table.add(std::move(cells));
+  }
+  context.print(table);
+}
+
+struct EvalOptions {
+  std::string board, data, weights, split = "test";
+};
+
+Status evaluate(Context& context, const EvalOptions& o) {
+  ODT_ASSIGN(const v1::Board board, find_board(context, o.board));
+  ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
+  v1::EvaluateRequest request;
+  request.set_board_uid(board.uid());
+  request.set_dataset_id(dataset.id());
+  request.set_split(o.split);
+  if (!o.weights.empty()) {
+    ODT_ASSIGN(const v1::Snapshot snapshot, find_snapshot(context, o.weights));
+    request.set_snapshot(snapshot.hash());
+  }
+  ODT_ASSIGN(const auto started, context.call<v1::EvaluateResponse>(request));
+  ODT_ASSIGN(const v1::Job job, wait_for_job(context, started.job()));
+  v1::GetEvaluationRequest get;
+  get.set_id(job.result_key());
+  ODT_ASSIGN(const auto got, context.call<v1::GetEvaluationResponse>(get));
+  const v1::Evaluation& e = got.evaluation();
+  if (context.json) {
+    context.print_json(e);
+    return {};
+  }
+  context.say(absl::StrCat(board.name(), " on ", dataset.name(), " (", e.split(),
+                           "): ", accuracy_text(e.accuracy()), ", ", e.accuracy().correct(), " of ",
+                           e.accuracy().total(), ", loss ", loss_text(e.loss())));
+  show_confusion(context, e, dataset);
+  return {};
+}
+
+struct PcOptions {
+  std::string data, name;
+  std::vector<std::uint32_t> hidden{32};
+  std::uint32_t epochs = 10, seed = 1;
+};
+
+Status train_on_pc(Context& context, const PcOptions& o) {
+  ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
+  v1::TrainOnPcRequest request;
+  request.set_dataset_id(dataset.id());
+  for (const std::uint32_t width : o.hidden) request.add_hidden(width);
+  request.set_epochs(o.epochs);
+  request.set_seed(o.seed);
+  request.set_name(o.name);
+  ODT_ASSIGN(const auto started, context.call<v1::TrainOnPcResponse>(request));
+  ODT_ASSIGN(const v1::Job job, wait_for_job(context, started.job()));
+  if (context.json) {
+    nlohmann::ordered_json out = to_json(job);
+    const auto result = nlohmann::ordered_json::parse(job.result_json(), nullptr, false);
+    if (!result.is_discarded()) out["result"] = result;
+    context.print_json(out);
+    return {};
+  }
+  context.say("onnx   " + hex(job.result_key()));
+  context.say("result " + job.result_json());
+  return {};
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Context& context) {
+  const auto o = std::make_shared<EvalOptions>();
+  CLI::App* verb = app.add_subcommand("eval", "Measure weights on a board: confusion matrix");
+  verb->add_option("--board", o->board, "Name, or beginning of the uid")->required();
+  verb->add_option("--data", o->data, "Name, or beginning of the id")->required();
+  verb->add_option("--weights", o->weights, "Snapshot (default: what the board holds)");
+  verb->add_option("--split", o->split, "Which samples")
+      ->check(CLI::IsMember({"train", "heldout", "test"}));
+  verb->callback(
+      [&context, o] { context.action = [&context, o] { return evaluate(context, *o); }; });
+}
+
+void add_pc_train(CLI::App& app, Context& context) {
+  const auto o = std::make_shared<PcOptions>();
+  CLI::App* verb = app.add_subcommand("pc-train", "Train a dense model on this computer");
+  verb->add_option("--data", o->data, "Name, or beginning of the id")->required();
+  verb->add_option("--hidden", o->hidden, "Widths of hidden layers, e.g. 32 or 64,32")
+      ->delimiter(',');
+  verb->add_option("--epochs", o->epochs, "Passes over the training samples");
+  verb->add_option("--seed", o->seed, "Of weights and order");
+  verb->add_option("--name", o->name, "Add it as a model of this name");
+  verb->callback(
+      [&context, o] { context.action = [&context, o] { return train_on_pc(context, *o); }; });
+}
+
+}  // namespace odt::cli

@@ -1,0 +1,243 @@
+// Runs and jobs.
+#include <absl/strings/str_cat.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/follow.h"
+#include "cli/json.h"
+#include "cli/labels.h"
+#include "cli/lookup.h"
+#include "cli/resolve.h"
+#include "odt/api/v1/services.pb.h"
+
+namespace odt::cli {
+namespace {
+
+namespace v1 = api::v1;
+
+Status list(Context& context, const std::string& filter) {
+  ODT_ASSIGN(Client * client, context.client());
+  v1::ListRunsRequest request;
+  request.set_filter(filter);
+  ODT_ASSIGN(const auto runs,
+             client->list<v1::ListRunsResponse>(request, [](auto& r) { return r.runs(); }));
+  auto out = nlohmann::ordered_json::array();
+  std::vector<std::string> keys;
+  for (const auto& run : runs) keys.push_back(run.id());
+  ODT_ASSIGN(const Names names, Names::read(context));
+  Table table(
+      {"RUN", "STATE", "BOARD", "MODEL", "DATA", "EPOCHS", "STEPS", "HELD-OUT", "TEST", "NAME"});
+  for (const auto& r : runs) {
+    out.push_back(to_json(r));
+    table.add({short_key(r.id(), keys), state_word(r.state()), names.board(r.spec().board_uid()),
+               names.model(r.spec().model_hash()), names.dataset(r.spec().dataset_id()),
+               std::to_string(r.epochs_done()), absl::StrCat(r.steps_done(), "/", r.steps_total()),
+               accuracy_text(r.heldout_best()),
+               accuracy_text(r.before()) + " -> " + accuracy_text(r.after()), r.spec().name()});
+  }
+  if (context.json) context.print_json(out);
+  context.print(table);
+  return {};
+}
+
+std::string hyper_text(const v1::HyperParams& h) {
+  std::string out = without_prefix(v1::RuleSet_Name(h.rule_set()), "RULE_SET_");
+  absl::StrAppend(&out, ", mu_weight ", join_numbers(h.mu_weight(), ","), ", mu_offset ",
+                  h.mu_offset(), ", k ", h.k(), ", batch ", h.batch(), ", epochs ", h.epochs(),
+                  ", ", without_prefix(v1::Rounding_Name(h.rounding()), "ROUNDING_"), ", ",
+                  without_prefix(v1::LossKind_Name(h.loss()), "LOSS_KIND_"), ", seed ",
+                  h.order_seed(), h.streamed() ? ", streamed" : "", h.guard() ? "" : ", no guard");
+  return out;
+}
+
+Status show(Context& context, const std::string& word) {
+  ODT_ASSIGN(const v1::Run r, find_run(context, word));
+  if (context.json) {
+    context.print_json(r);
+    return {};
+  }
+  ODT_ASSIGN(const Names names, Names::read(context));
+  Table table({"run", hex(r.id())});
+  table.add({"name", r.spec().name().empty() ? "-" : r.spec().name()});
+  table.add({"board", names.board(r.spec().board_uid())});
+  table.add({"model", names.model(r.spec().model_hash())});
+  table.add({"data", names.dataset(r.spec().dataset_id())});
+  table.add({"attempt", std::to_string(r.attempt())});
+  table.add({"steps", absl::StrCat(r.steps_done(), " of ", r.steps_total())});
+  table.add({"rules", hyper_text(r.effective())});
+  table.add({"replay", without_prefix(v1::Run::ReplayVerdict_Name(r.replay()), "REPLAY_VERDICT_")});
+  if (!r.reason().text().empty())
+    table.add({"why", r.reason().text() + (r.reason().remedy().empty() ? "" : "; ") +
+                          r.reason().remedy()});
+  context.print(table);
+  show_result(context, r);
+  return {};
+}
+
+template <typename Response, typename Request>
+Status set_desired(Context& context, const std::string& word) {
+  ODT_ASSIGN(const v1::Run run, find_run(context, word));
+  Request request;
+  request.set_id(run.id());
+  ODT_ASSIGN(const auto response, context.call<Response>(request));
+  if (context.json) context.print_json(response.run());
+  context.say("run " + hex(response.run().id()) + " " + state_word(response.run().state()) +
+              ", wanted: " +
+              without_prefix(v1::DesiredState_Name(response.run().desired()), "DESIRED_STATE_"));
+  return {};
+}
+
+Status events(Context& context, const std::string& word) {
+  ODT_ASSIGN(const v1::Run run, find_run(context, word));
+  v1::ListRunEventsRequest request;
+  request.set_run_id(run.id());
+  ODT_ASSIGN(const auto response, context.call<v1::ListRunEventsResponse>(request));
+  auto out = nlohmann::ordered_json::array();
+  Table table({"SEQ", "TIME", "FROM", "TO", "BY", "CAUSE"});
+  for (const auto& e : response.events()) {
+    out.push_back(to_json(e));
+    table.add({std::to_string(e.seq()), clock_text(e.time_us()), state_word(e.from()),
+               state_word(e.to()), e.actor(), e.cause()});
+  }
+  if (context.json) context.print_json(out);
+  context.print(table);
+  return {};
+}
+
+Status epochs(Context& context, const std::string& word) {
+  ODT_ASSIGN(const v1::Run run, find_run(context, word));
+  v1::ListEpochsRequest request;
+  request.set_run_id(run.id());
+  ODT_ASSIGN(const auto response, context.call<v1::ListEpochsResponse>(request));
+  auto out = nlohmann::ordered_json::array();
+  Table table({"ATTEMPT", "EPOCH", "STEP", "LOSS", "TRAIN", "HELD-OUT", "BEST STEP", "STATE"});
+  for (const auto& e : response.epochs()) {
+    out.push_back(to_json(e));
+    table.add({std::to_string(e.attempt()), std::to_string(e.epoch()), std::to_string(e.step()),
+               loss_text(e.loss()), accuracy_text(e.train()), accuracy_text(e.heldout()),
+               std::to_string(e.best_step()), hex(e.state_hash()).substr(0, 12)});
+  }
+  if (context.json) context.print_json(out);
+  context.print(table);
+  return {};
+}
+
+// Exit 6 where the host's replay ends in another state than the board.
+Status replay(Context& context, const std::string& word) {
+  ODT_ASSIGN(const v1::Run run, find_run(context, word));
+  v1::ReplayRunRequest request;
+  request.set_run_id(run.id());
+  ODT_ASSIGN(const auto response, context.call<v1::ReplayRunResponse>(request));
+  ODT_ASSIGN(const v1::Job job, wait_for_job(context, response.job()));
+  v1::GetRunRequest get;
+  get.set_id(run.id());
+  ODT_ASSIGN(const auto after, context.call<v1::GetRunResponse>(get));
+  if (context.json) {
+    nlohmann::ordered_json out = to_json(after.run());
+    out["replay_result"] = nlohmann::ordered_json::parse(job.result_json(), nullptr, false);
+    context.print_json(out);
+  }
+  const bool equal = after.run().replay() == v1::Run::REPLAY_VERDICT_EQUAL;
+  context.say(equal ? "equal: board and host end in the same training state" : job.result_json());
+  if (equal) return {};
+  return with_exit(absl::DataLossError("board and host differ"), kExitRunFailed);
+}
+
+void add_jobs(CLI::App& app, Context& context) {
+  CLI::App* job = app.add_subcommand("job", "Work in the daemon: list, show, cancel");
+  job->require_subcommand(1);
+  const auto word = std::make_shared<std::string>();
+  const auto find = [&context, word]() -> Result<v1::Job> {
+    ODT_ASSIGN(Client * client, context.client());
+    ODT_ASSIGN(const auto jobs, client->list<v1::ListJobsResponse>(
+                                    v1::ListJobsRequest(), [](auto& r) { return r.jobs(); }));
+    std::vector<Candidate> candidates;
+    for (const auto& j : jobs) candidates.push_back({j.id(), "", {}});
+    ODT_ASSIGN(const std::size_t index, resolve("job", *word, candidates));
+    return jobs[static_cast<int>(index)];
+  };
+  const auto print = [&context](const v1::Job& j) {
+    if (context.json) context.print_json(j);
+    context.say(hex(j.id()) + "  " + job_word(j) + "  " + j.message() + " " + j.reason().text());
+  };
+  CLI::App* sub = job->add_subcommand("list", "All jobs, newest first");
+  sub->callback([&context] {
+    context.action = [&context]() -> Status {
+      ODT_ASSIGN(Client * client, context.client());
+      ODT_ASSIGN(const auto jobs, client->list<v1::ListJobsResponse>(
+                                      v1::ListJobsRequest(), [](auto& r) { return r.jobs(); }));
+      auto out = nlohmann::ordered_json::array();
+      Table table({"JOB", "WHAT", "DONE", "MESSAGE"});
+      for (const auto& j : jobs) {
+        out.push_back(to_json(j));
+        table.add({hex(j.id()), job_word(j), absl::StrCat(j.progress_permille() / 10, " %"),
+                   j.reason().text().empty() ? j.message() : j.reason().text()});
+      }
+      if (context.json) context.print_json(out);
+      context.print(table);
+      return {};
+    };
+  });
+  sub = job->add_subcommand("show", "One job");
+  sub->add_option("JOB", *word, "Beginning of the id")->required();
+  sub->callback([&context, find, print] {
+    context.action = [find, print]() -> Status {
+      ODT_ASSIGN(const v1::Job j, find());
+      print(j);
+      return {};
+    };
+  });
+  sub = job->add_subcommand("cancel", "Stop a job");
+  sub->add_option("JOB", *word, "Beginning of the id")->required();
+  sub->callback([&context, find, print] {
+    context.action = [&context, find, print]() -> Status {
+      ODT_ASSIGN(const v1::Job j, find());
+      v1::CancelJobRequest request;
+      request.set_id(j.id());
+      ODT_ASSIGN(const auto response, context.call<v1::CancelJobResponse>(request));
+      print(response.job());
+      return {};
+    };
+  });
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  CLI::App* run = app.add_subcommand("run", "Runs: list, show, pause, resume, cancel, watch, ...");
+  run->require_subcommand(1);
+  const auto word = std::make_shared<std::string>();
+  const auto filter = std::make_shared<std::string>();
+  CLI::App* sub = run->add_subcommand("list", "All runs, newest first");
+  sub->add_option("--filter", *filter, "e.g. state=RUNNING");
+  sub->callback([&context, filter] {
+    context.action = [&context, filter] { return list(context, *filter); };
+  });
+  const auto verb = [&](const char* name, const char* help,
+                        Status (*action)(Context&, const std::string&)) {
+    CLI::App* v = run->add_subcommand(name, help);
+    v->add_option("RUN", *word, "Beginning of the id, or name")->required();
+    v->callback([&context, word, action] {
+      context.action = [&context, word, action] { return action(context, *word); };
+    });
+  };
+  verb("show", "All about one run", show);
+  verb("pause", "Stop after the current step",
+       set_desired<v1::PauseRunResponse, v1::PauseRunRequest>);
+  verb("resume", "Go on", set_desired<v1::ResumeRunResponse, v1::ResumeRunRequest>);
+  verb("cancel", "End it; what it learned so far stays on the board",
+       set_desired<v1::CancelRunResponse, v1::CancelRunRequest>);
+  verb("events", "Its changes of state", events);
+  verb("epochs", "Its results by epoch", epochs);
+  verb("replay", "Train again on the host and compare bit for bit", replay);
+  verb("watch", "Follow it until it ends", [](Context& c, const std::string& w) -> Status {
+    ODT_ASSIGN(const v1::Run r, find_run(c, w));
+    return follow_run(c, r.id());
+  });
+  add_jobs(app, context);
+}
+
+}  // namespace odt::cli

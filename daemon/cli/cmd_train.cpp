@@ -1,0 +1,154 @@
+#include <absl/strings/str_cat.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/follow.h"
+#include "cli/labels.h"
+#include "cli/lookup.h"
+#include "odt/api/v1/services.pb.h"
+
+namespace odt::cli {
+namespace {
+
+namespace v1 = api::v1;
+
+struct Options {
+  std::string board, model, data, start, name;
+  std::string policy, rounding, loss, rule, shift_source;
+  std::vector<std::int32_t> mu_weight;
+  std::int32_t mu_offset = 0;
+  std::uint32_t epochs = 0, batch = 0, k = 0, dead_zone = 0, seed = 0, sr_seed = 0;
+  std::uint32_t telemetry_every = 0, checkpoint_epochs = 0, resume_deadline_s = 0;
+  bool streamed = false, no_guard = false, evaluate = false, detach = false, dry_run = false;
+};
+
+template <typename Enum>
+using Words = std::map<std::string, Enum>;
+const Words<v1::Policy> kPolicies = {{"auto", v1::POLICY_AUTO}, {"fixed", v1::POLICY_FIXED}};
+const Words<v1::Rounding> kRoundings = {{"half-up", v1::ROUNDING_HALF_UP},
+                                        {"half-away", v1::ROUNDING_HALF_AWAY},
+                                        {"psto", v1::ROUNDING_PSTO},
+                                        {"sr", v1::ROUNDING_SR}};
+const Words<v1::LossKind> kLosses = {{"mse", v1::LOSS_KIND_MSE}, {"ce", v1::LOSS_KIND_CE}};
+const Words<v1::RuleSet> kRules = {{"niti", v1::RULE_SET_NITI},
+                                   {"niti-literal", v1::RULE_SET_NITI_LITERAL}};
+const Words<v1::ShiftSource> kShiftSources = {{"exact", v1::SHIFT_SOURCE_EXACT},
+                                              {"stale", v1::SHIFT_SOURCE_STALE}};
+
+template <typename Enum>
+std::vector<std::string> words_of(const Words<Enum>& words) {
+  std::vector<std::string> out;
+  for (const auto& [word, value] : words) out.push_back(word);
+  return out;
+}
+
+// Which options were given: absent ones are left to the policy.
+void fill_hyper(const CLI::App& verb, const Options& o, v1::HyperParams& h) {
+  const auto given = [&](const char* name) { return verb.count(name) != 0; };
+  if (given("--policy")) h.set_policy(kPolicies.at(o.policy));
+  if (given("--rounding")) h.set_rounding(kRoundings.at(o.rounding));
+  if (given("--loss")) h.set_loss(kLosses.at(o.loss));
+  if (given("--rule")) h.set_rule_set(kRules.at(o.rule));
+  if (given("--shift-source")) h.set_shift_source(kShiftSources.at(o.shift_source));
+  for (const std::int32_t mu : o.mu_weight) h.add_mu_weight(mu);
+  if (given("--mu-offset")) h.set_mu_offset(o.mu_offset);
+  if (given("--dead-zone")) h.set_dead_zone(o.dead_zone);
+  if (given("--k")) h.set_k(o.k);
+  if (given("--batch")) h.set_batch(o.batch);
+  if (given("--epochs")) h.set_epochs(o.epochs);
+  if (given("--seed")) h.set_order_seed(o.seed);
+  if (given("--sr-seed")) h.set_sr_seed(o.sr_seed);
+  if (given("--telemetry-every")) h.set_telemetry_every(o.telemetry_every);
+  if (given("--checkpoint-epochs")) h.set_checkpoint_epochs(o.checkpoint_epochs);
+  if (o.no_guard) h.set_guard(false);
+  if (o.streamed) h.set_streamed(true);
+}
+
+Result<v1::CreateRunRequest> build(const CLI::App& verb, const Options& o, Context& context) {
+  if (o.mu_weight.size() != 0 && o.mu_weight.size() != 1 && o.mu_weight.size() != 3)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--mu-weight has ", o.mu_weight.size(),
+                     " values; give one (constant) or three (by thirds of the run)"));
+  v1::CreateRunRequest request;
+  v1::RunSpec& spec = *request.mutable_spec();
+  ODT_ASSIGN(const v1::Board board, find_board(context, o.board));
+  ODT_ASSIGN(const v1::Model model, find_model(context, o.model));
+  ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
+  spec.set_board_uid(board.uid());
+  spec.set_model_hash(model.hash());
+  spec.set_dataset_id(dataset.id());
+  if (!o.start.empty()) {
+    ODT_ASSIGN(const v1::Snapshot start, find_snapshot(context, o.start));
+    spec.set_start_snapshot(start.hash());
+  }
+  spec.set_name(o.name);
+  spec.set_evaluate(o.evaluate);
+  spec.set_resume_deadline_s(o.resume_deadline_s);
+  fill_hyper(verb, o, *spec.mutable_hyper());
+  request.set_dry_run(o.dry_run);
+  return request;
+}
+
+Status train(const CLI::App& verb, const Options& o, Context& context) {
+  ODT_ASSIGN(const v1::CreateRunRequest request, build(verb, o, context));
+  ODT_ASSIGN(const auto response, context.call<v1::CreateRunResponse>(request));
+  const v1::Run& run = response.run();
+  if (o.dry_run || o.detach) {
+    if (context.json) context.print_json(run);
+    context.say(o.dry_run ? "the run could start"
+                          : "run " + hex(run.id()) + " " + state_word(run.state()));
+    return {};
+  }
+  context.say("run " + hex(run.id()) + "  " + o.model + " on " + o.board + " with " + o.data);
+  return follow_run(context, run.id());
+}
+
+void add_rule_options(CLI::App* verb, Options& o) {
+  verb->add_option("--policy", o.policy, "auto: chosen by the held-out accuracy; fixed: as given")
+      ->check(CLI::IsMember(words_of(kPolicies)));
+  verb->add_option("--epochs", o.epochs, "Passes over the training samples");
+  verb->add_option("--mu-weight", o.mu_weight, "One shift, or three a,b,c by thirds of the run")
+      ->delimiter(',');
+  verb->add_option("--mu-offset", o.mu_offset, "-8 to 7");
+  verb->add_option("--batch", o.batch, "Samples a step");
+  verb->add_option("--k", o.k, "Bits of the stored weights, 2 to 16");
+  verb->add_option("--rounding", o.rounding, "Of the weight update")
+      ->check(CLI::IsMember(words_of(kRoundings)));
+  verb->add_option("--loss", o.loss, "Default: ce where the model has a scale")
+      ->check(CLI::IsMember(words_of(kLosses)));
+  verb->add_option("--rule", o.rule, "Rule set")->check(CLI::IsMember(words_of(kRules)));
+  verb->add_option("--shift-source", o.shift_source, "exact or stale")
+      ->check(CLI::IsMember(words_of(kShiftSources)));
+  verb->add_option("--dead-zone", o.dead_zone, "Updates below this are none");
+  verb->add_option("--seed", o.seed, "Order of the samples");
+  verb->add_option("--sr-seed", o.sr_seed, "Of stochastic rounding");
+  verb->add_option("--telemetry-every", o.telemetry_every, "Report every Nth step");
+  verb->add_option("--checkpoint-epochs", o.checkpoint_epochs, "State to the host every N epochs");
+  verb->add_flag("--streamed", o.streamed, "Send batches; the board keeps no samples");
+  verb->add_flag("--no-guard", o.no_guard, "Keep the last weights, even if they became worse");
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Context& context) {
+  const auto o = std::make_shared<Options>();
+  CLI::App* verb = app.add_subcommand("train", "Train a model on a board and watch it learn");
+  verb->add_option("--board", o->board, "Name, or beginning of the uid")->required();
+  verb->add_option("--model", o->model, "Name, or beginning of the hash")->required();
+  verb->add_option("--data", o->data, "Name, or beginning of the id")->required();
+  verb->add_option("--name", o->name, "Of the run");
+  verb->add_option("--start", o->start, "Begin with this snapshot (alias or hash)");
+  verb->add_option("--resume-deadline", o->resume_deadline_s, "Seconds to wait for a lost board");
+  add_rule_options(verb, *o);
+  verb->add_flag("--evaluate", o->evaluate, "Measure the test split before and after");
+  verb->add_flag("--detach", o->detach, "Do not watch");
+  verb->add_flag("--dry-run", o->dry_run, "Check everything, start nothing");
+  verb->callback([&context, o, verb] {
+    context.action = [&context, o, verb] { return train(*verb, *o, context); };
+  });
+}
+
+}  // namespace odt::cli

@@ -1,0 +1,194 @@
+#include <absl/strings/str_cat.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/ids.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/http_get.h"
+#include "cli/json.h"
+#include "cli/labels.h"
+#include "cli/lookup.h"
+#include "cli/upload.h"
+#include "odt/api/v1/services.pb.h"
+
+namespace odt::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace v1 = api::v1;
+
+std::string aliases_text(const v1::Snapshot& s) {
+  std::string out;
+  for (const auto& alias : s.aliases()) out += (out.empty() ? "" : ",") + alias;
+  return out.empty() ? "-" : out;
+}
+
+void show_snapshot(Context& context, const v1::Snapshot& s) {
+  if (context.json) return context.print_json(s);
+  Table table({"snapshot", hex(s.hash())});
+  table.add({"aliases", aliases_text(s)});
+  table.add({"model", hex(s.model_hash())});
+  table.add({"board", s.board_uid().empty() ? "-" : hex(s.board_uid())});
+  table.add({"run", s.run_id().empty() ? "-" : hex(s.run_id())});
+  table.add({"step", absl::StrCat(s.step(), " of attempt ", s.attempt())});
+  table.add({"held-out", accuracy_text(s.heldout())});
+  table.add({"size", size_text(s.bytes())});
+  table.add({"note", s.note().empty() ? "-" : s.note()});
+  context.print(table);
+}
+
+Status list(Context& context, const std::string& filter) {
+  ODT_ASSIGN(Client * client, context.client());
+  v1::ListSnapshotsRequest request;
+  request.set_filter(filter);
+  ODT_ASSIGN(const auto all, client->list<v1::ListSnapshotsResponse>(
+                                 request, [](auto& r) { return r.snapshots(); }));
+  ODT_ASSIGN(const Names names, Names::read(context));
+  auto out = nlohmann::ordered_json::array();
+  Table table({"HASH", "ALIASES", "MODEL", "BOARD", "STEP", "HELD-OUT", "SIZE", "NOTE"});
+  for (const auto& s : all) {
+    out.push_back(to_json(s));
+    table.add({hex(s.hash()).substr(0, 12), aliases_text(s), names.model(s.model_hash()),
+               names.board(s.board_uid()), std::to_string(s.step()), accuracy_text(s.heldout()),
+               size_text(s.bytes()), s.note()});
+  }
+  if (context.json) context.print_json(out);
+  context.print(table);
+  return {};
+}
+
+Status pull(Context& context, const std::string& word, const std::string& alias) {
+  ODT_ASSIGN(const v1::Board board, find_board(context, word));
+  v1::PullWeightsRequest request;
+  request.set_board_uid(board.uid());
+  request.set_alias(alias);
+  ODT_ASSIGN(const auto response, context.call<v1::PullWeightsResponse>(request));
+  show_snapshot(context, response.snapshot());
+  return {};
+}
+
+Status push(Context& context, const std::string& file, const std::string& alias) {
+  ODT_ASSIGN(const std::string blob, upload_file(context, file));
+  v1::AddSnapshotRequest request;
+  request.set_blob(blob);
+  request.set_alias(alias);
+  ODT_ASSIGN(const auto response, context.call<v1::AddSnapshotResponse>(request));
+  show_snapshot(context, response.snapshot());
+  return {};
+}
+
+Status restore(Context& context, const std::string& word, const std::string& board_word) {
+  ODT_ASSIGN(const v1::Snapshot snapshot, find_snapshot(context, word));
+  ODT_ASSIGN(const v1::Board board, find_board(context, board_word));
+  v1::RestoreWeightsRequest request;
+  request.set_board_uid(board.uid());
+  request.set_snapshot(snapshot.hash());
+  ODT_ASSIGN(const auto response, context.call<v1::RestoreWeightsResponse>(request));
+  if (context.json) context.print_json(response.board());
+  context.say(response.board().name() + " holds " + hex(snapshot.hash()));
+  return {};
+}
+
+Status alias(Context& context, const std::string& word, const std::string& name, bool remove) {
+  ODT_ASSIGN(const v1::Snapshot snapshot, find_snapshot(context, word));
+  v1::UpdateSnapshotRequest request;
+  request.set_hash(snapshot.hash());
+  if (remove)
+    request.add_remove_aliases(name);
+  else
+    request.add_add_aliases(name);
+  ODT_ASSIGN(const auto response, context.call<v1::UpdateSnapshotResponse>(request));
+  show_snapshot(context, response.snapshot());
+  return {};
+}
+
+// Whole or not at all: written beside, then renamed.
+Status write_whole(const std::string& path, const std::string& content) {
+  const std::string temporary = path + ".part";
+  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+  out << content;
+  out.close();
+  std::error_code ec;
+  if (out) fs::rename(temporary, path, ec);
+  if (out && !ec) return {};
+  fs::remove(temporary, ec);
+  return absl::FailedPreconditionError(clean(path) + ": cannot be written; check folder and disk");
+}
+
+Status export_file(Context& context, const std::string& word, const std::string& path) {
+  ODT_ASSIGN(const v1::Snapshot snapshot, find_snapshot(context, word));
+  ODT_ASSIGN(const auto info, context.call<v1::GetInfoResponse>(v1::GetInfoRequest()));
+  if (info.http_url().empty())
+    return absl::FailedPreconditionError("odtd has no HTTP port; set http.listen in odtd.toml");
+  std::string url = info.http_url();
+  while (url.ends_with('/')) url.pop_back();
+  ODT_ASSIGN(const std::string content, http_get(url + "/v1/blobs/" + hex(snapshot.hash())));
+  const Hash got = sha256(content);
+  if (got.str() != snapshot.hash())
+    return absl::DataLossError("received " + got.hex() + ", expected " + hex(snapshot.hash()));
+  ODT_TRY(write_whole(path, content));
+  if (context.json)
+    context.print_json(nlohmann::ordered_json{
+        {"file", path}, {"hash", hex(snapshot.hash())}, {"bytes", content.size()}});
+  context.say(absl::StrCat(path, "  ", size_text(content.size()), "  ", hex(snapshot.hash())));
+  return {};
+}
+
+}  // namespace
+
+void add_weights(CLI::App& app, Context& context) {
+  CLI::App* weights =
+      app.add_subcommand("weights", "Snapshots of weights: pull, push, restore, ...");
+  weights->require_subcommand(1);
+  const auto word = std::make_shared<std::string>();
+  const auto board = std::make_shared<std::string>();
+  const auto text = std::make_shared<std::string>();
+  const auto remove = std::make_shared<bool>(false);
+  const auto act = [&context](CLI::App* sub, std::function<Status()> action) {
+    sub->callback([&context, action] { context.action = action; });
+  };
+  CLI::App* sub = weights->add_subcommand("list", "All snapshots, newest first");
+  sub->add_option("--filter", *text, "e.g. step=500");
+  act(sub, [&context, text] { return list(context, *text); });
+
+  sub = weights->add_subcommand("pull", "Read a board's weights now and keep them");
+  sub->add_option("BOARD,--board", *board, "Name, or beginning of the uid")->required();
+  sub->add_option("--alias", *text, "Name for the snapshot");
+  act(sub, [&context, board, text] { return pull(context, *board, *text); });
+
+  sub = weights->add_subcommand("push", "Keep an odt_weights file as a snapshot");
+  sub->add_option("FILE", *word, "As 'weights export' writes it")->required();
+  sub->add_option("--alias", *text, "Name for the snapshot");
+  act(sub, [&context, word, text] { return push(context, *word, *text); });
+
+  sub = weights->add_subcommand("restore", "Put a snapshot on a board");
+  sub->add_option("SNAPSHOT", *word, "Alias, or beginning of the hash")->required();
+  sub->add_option("--board", *board, "Name, or beginning of the uid")->required();
+  act(sub, [&context, word, board] { return restore(context, *word, *board); });
+
+  sub = weights->add_subcommand("show", "One snapshot");
+  sub->add_option("SNAPSHOT", *word, "Alias, or beginning of the hash")->required();
+  act(sub, [&context, word]() -> Status {
+    ODT_ASSIGN(const v1::Snapshot snapshot, find_snapshot(context, *word));
+    show_snapshot(context, snapshot);
+    return {};
+  });
+
+  sub = weights->add_subcommand("alias", "Give a snapshot an alias; whoever had it loses it");
+  sub->add_option("SNAPSHOT", *word, "Alias, or beginning of the hash")->required();
+  sub->add_option("ALIAS", *text, "e.g. golden")->required();
+  sub->add_flag("--remove", *remove, "Take it away instead");
+  act(sub, [&context, word, text, remove] { return alias(context, *word, *text, *remove); });
+
+  sub = weights->add_subcommand("export", "Write a snapshot to a file (odt_weights)");
+  sub->add_option("SNAPSHOT", *word, "Alias, or beginning of the hash")->required();
+  sub->add_option("FILE", *text, "Where to")->required();
+  act(sub, [&context, word, text] { return export_file(context, *word, *text); });
+}
+
+}  // namespace odt::cli

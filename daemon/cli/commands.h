@@ -1,0 +1,27 @@
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+// One function a group of verbs: adds it to the command line; the verb that is parsed sets
+// Context::action.
+namespace odt::cli {
+
+class Context;
+
+void add_board(CLI::App& app, Context& context);
+void add_port(CLI::App& app, Context& context);
+void add_model(CLI::App& app, Context& context);
+void add_data(CLI::App& app, Context& context);
+void add_train(CLI::App& app, Context& context);
+void add_run(CLI::App& app, Context& context);
+void add_weights(CLI::App& app, Context& context);
+void add_eval(CLI::App& app, Context& context);
+void add_pc_train(CLI::App& app, Context& context);
+void add_watch(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
+void add_info(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
+
+}  // namespace odt::cli

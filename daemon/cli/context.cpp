@@ -1,0 +1,56 @@
+#include "cli/context.h"
+
+#include <google/protobuf/message.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/json.h"
+
+namespace odt::cli {
+
+Result<Client*> Context::client() {
+  if (client_ == nullptr) {
+    ODT_ASSIGN(const std::string address, choose_address(address_given));
+    client_ = std::make_unique<Client>(address, std::chrono::seconds(timeout_s));
+  }
+  return client_.get();
+}
+
+void Context::say(const std::string& line) {
+  if (json) return;
+  end_progress();
+  io.out << clean(line) << std::endl;  // flushed: another program may read along
+}
+
+void Context::print(const Table& table) {
+  if (json) return;
+  end_progress();
+  io.out << table.text() << std::flush;
+}
+
+void Context::print_json(const nlohmann::ordered_json& value) {
+  end_progress();
+  io.out << value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+         << std::endl;
+}
+
+void Context::print_json(const google::protobuf::Message& message) { print_json(to_json(message)); }
+
+void Context::note(const std::string& line) {
+  end_progress();
+  io.err << clean(line) << std::endl;
+}
+
+void Context::progress(const std::string& line) {
+  if (!io.err_tty || json) return;
+  io.err << "\r\x1b[K" << clean(line) << std::flush;
+  progress_shown_ = true;
+}
+
+void Context::end_progress() {
+  if (!progress_shown_) return;
+  io.err << "\r\x1b[K" << std::flush;
+  progress_shown_ = false;
+}
+
+}  // namespace odt::cli

@@ -1,0 +1,12 @@
+#include <unistd.h>
+
+#include <iostream>
+
+#include "cli/app.h"
+
+int main(int argc, char** argv) {
+  odt::cli::Context context(
+      {std::cout, std::cerr, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1});
+  context.interrupt.start();
+  return odt::cli::run_app(context, std::vector<std::string>(argv + 1, argv + argc));
+}
