@@ -1,5 +1,6 @@
 #include "app/logging.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -29,6 +30,12 @@ void log_of_grpc(gpr_log_func_args* line) {
   }
 }
 
+// Protobuf complains on stderr about every payload it cannot parse; a board may send any number of
+// them, and who decodes it handles the error.
+void log_of_protobuf(google::protobuf::LogLevel, const char*, int, const std::string& text) {
+  spdlog::debug("protobuf: {}", api::clean_text(text));
+}
+
 }  // namespace
 
 Status start_logging(const Config& config) {
@@ -49,6 +56,7 @@ Status start_logging(const Config& config) {
   const bool journal = std::getenv("JOURNAL_STREAM") != nullptr;
   logger->set_pattern(journal ? "%l %v" : "%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
   spdlog::set_default_logger(std::move(logger));
+  google::protobuf::SetLogHandler(log_of_protobuf);
   gpr_set_log_function(log_of_grpc);
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
   return absl::OkStatus();
