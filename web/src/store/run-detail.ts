@@ -3,6 +3,7 @@ import { fromHex, toHex } from "../api/bytes";
 import { clients, kCallTimeoutMs } from "../api/clients";
 import { describeError, type Problem } from "../api/errors";
 import type { EpochResult, Event, RunEvent, TelemetryFrame } from "../api/types";
+import { usToMs } from "./numbers";
 import { StepSeries, toPoint } from "./series";
 
 const kMaxFrames = 2000;
@@ -17,6 +18,7 @@ export class RunDetail {
   readonly stepsVersion = signal(0); // counts redraws wanted, at most 4 a second
   readonly totalSteps = signal(0); // steps the daemon holds
   readonly lastStep = signal(0);
+  readonly lastStepMs = signal(0); // when the newest step was seen, daemon's clock; 0: not yet
   readonly problem: Signal<Problem | null> = signal(null);
   readonly loaded = signal(false);
   private stepsWanted = false; // a fleet row needs the newest step only, not the curve
@@ -40,6 +42,7 @@ export class RunDetail {
   addFrame(frame: TelemetryFrame): void {
     if (frame.gap !== 0) return;
     this.lastStep.value = Math.max(this.lastStep.value, frame.step);
+    this.lastStepMs.value = Math.max(this.lastStepMs.value, usToMs(frame.timeUs));
     if (!this.stepsWanted) return;
     this.steps.add(toPoint(frame));
     this.totalSteps.value = Math.max(this.totalSteps.value, frame.step, this.steps.length);

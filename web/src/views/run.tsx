@@ -16,6 +16,8 @@ import { RunCharts } from "./run-charts";
 import { EpochsPanel, EventsPanel, HashesPanel, HyperPanel } from "./run-panels";
 import { isActive, isOpen, isOver } from "./words";
 
+const kSilentMs = 8000;
+
 export function RunView({ runHex }: { runHex: string }) {
   const run = runs.get(runHex).value;
   if (run !== undefined) return <RunPage key={runHex} run={run} />;
@@ -175,6 +177,7 @@ function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
             <Progress done={done} total={run.stepsTotal} label="Steps done" />
             {epochs !== undefined && `epoch ${run.epochsDone} of ${epochs}`}
             {left > 0 && ` · about ${duration(left)} left`}
+            <Silence run={run} detail={detail} />
             {run.attempt > 1 && ` · attempt ${run.attempt}`}
           </>
         }
@@ -215,6 +218,15 @@ function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
       />
     </div>
   );
+}
+
+/// A running board that reports no steps is said to be silent, with how long.
+function Silence({ run, detail }: { run: Run; detail: RunDetail }) {
+  const last = detail.lastStepMs.value;
+  if (run.state !== RunState.RUNNING || last === 0 || !linkLive.value) return null;
+  const silent = serverNowMs.value - last;
+  if (silent < kSilentMs) return null;
+  return <span class="tone-warn"> · no step for {duration(silent)}</span>;
 }
 
 const outOf = (correct = 0, total = 0): string =>
