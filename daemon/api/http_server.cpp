@@ -59,7 +59,8 @@ asio::awaitable<void> HttpServer::Impl::accept(std::shared_ptr<Impl> self) {
 }
 
 HttpServer::HttpServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-HttpServer::~HttpServer() = default;
+// Sessions and what they share hold each other while a connection is open.
+HttpServer::~HttpServer() { impl_->shared->sessions.clear(); }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::bind(asio::io_context& front, HttpOptions options) {
   const std::string where = options.address + ":" + std::to_string(options.port);

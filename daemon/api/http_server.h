@@ -44,7 +44,7 @@ class HttpServer {
  public:
   // Binds and listens, accepts nothing yet. ALREADY_EXISTS: the port is in use.
   static Result<std::unique_ptr<HttpServer>> bind(asio::io_context& front, HttpOptions options);
-  ~HttpServer();
+  ~HttpServer();  // after `front` has stopped
 
   void serve(HttpBackend backend);
   void stop_accepting();

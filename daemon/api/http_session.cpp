@@ -4,7 +4,7 @@
 #include <grpcpp/support/status.h>
 #include <sys/socket.h>
 
-#include <fstream>
+#include <array>
 
 #include "api/errors.h"
 #include "api/http_rules.h"
@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::uint32_t kHeaderBytes = 16u << 10;
 constexpr std::size_t kBlobChunk = 128u << 10;
+constexpr std::size_t kMostDrained = 64u << 20;
+constexpr char kText[] = "text/plain; charset=utf-8";
+constexpr char kBlobs[] = "/v1/blobs/";
 constexpr char kSecurityPolicy[] =
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
     "frame-ancestors 'none'";
@@ -78,12 +81,12 @@ asio::awaitable<bool> HttpSession::read(beast::flat_buffer& buffer, Request& req
         absl::ResourceExhaustedError("request body over " +
                                      std::to_string(shared_->options.max_message_bytes) + " bytes"),
         "MESSAGE_TOO_BIG", "upload files in chunks of at most 512 KiB");
-    if (is_grpc_web(header(request, http::field::content_type))) {
-      co_await refuse_call(request, why);
-    } else {
-      co_await reply(request, http::status::payload_too_large, "text/plain",
-                     message_of(why) + "\n");
-    }
+    Text response =
+        is_grpc_web(header(request, http::field::content_type))
+            ? refused_call(request, why)
+            : plain(request, http::status::payload_too_large, kText, message_of(why) + "\n");
+    co_await send(response);
+    co_await drain();
     co_return false;
   }
   const bool malformed = error.category() == make_error_code(http::error::bad_method).category() &&
@@ -92,10 +95,25 @@ asio::awaitable<bool> HttpSession::read(beast::flat_buffer& buffer, Request& req
   if (malformed) {
     request.version(11);
     request.keep_alive(false);
-    co_await reply(request, http::status::bad_request, "text/plain",
-                   "not HTTP: " + error.message() + "\n");
+    Text response =
+        plain(request, http::status::bad_request, kText, "not HTTP: " + error.message() + "\n");
+    co_await send(response);
   }
   co_return false;
+}
+
+// Closing with unread bytes resets the connection, and the client would lose the answer.
+asio::awaitable<void> HttpSession::drain() {
+  boost::system::error_code error;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  std::array<char, 65536> sink;
+  std::size_t left = kMostDrained;
+  stream_.expires_after(std::chrono::seconds(5));
+  while (!error && left > 0) {
+    const std::size_t got = co_await stream_.async_read_some(
+        asio::buffer(sink), asio::redirect_error(asio::use_awaitable, error));
+    left -= std::min(left, got);
+  }
 }
 
 std::string_view HttpSession::header(const Request& request, http::field field) const {
@@ -118,71 +136,71 @@ void HttpSession::dress(http::fields& head, const Request& request) const {
            "grpc-status,grpc-message,grpc-status-details-bin");
 }
 
-asio::awaitable<bool> HttpSession::answer(Request& request) {
+// What the Host and Origin headers rule out.
+std::optional<std::string> HttpSession::forbidden(const Request& request) const {
   const auto& options = shared_->options;
   const auto host = header(request, http::field::host);
-  if (!host_allowed(host, options.allowed_hosts)) {
-    const bool more =
-        co_await reply(request, http::status::forbidden, "text/plain",
-                       "the Host '" + clean_text(host.substr(0, 128)) +
-                           "' is not served here; add it to http.allowed_hosts in odtd.toml\n");
-    co_return more;
-  }
+  if (!host_allowed(host, options.allowed_hosts))
+    return "the Host '" + clean_text(host.substr(0, 128)) +
+           "' is not served here; add it to http.allowed_hosts in odtd.toml\n";
   const auto origin = header(request, http::field::origin);
-  if (!origin.empty() && !origin_allowed(origin, host, options.allowed_origins)) {
-    const bool more =
-        co_await reply(request, http::status::forbidden, "text/plain",
-                       "pages of '" + clean_text(origin.substr(0, 128)) +
-                           "' may not call here; add it to http.allowed_origins in odtd.toml\n");
-    co_return more;
-  }
-  if (request.method() == http::verb::post) {
+  if (!origin.empty() && !origin_allowed(origin, host, options.allowed_origins))
+    return "pages of '" + clean_text(origin.substr(0, 128)) +
+           "' may not call here; add it to http.allowed_origins in odtd.toml\n";
+  return std::nullopt;
+}
+
+asio::awaitable<bool> HttpSession::answer(Request& request) {
+  Text response;
+  const std::optional<std::string> why_not = forbidden(request);
+  const Result<std::string> path = parse_target(view(request.target()));
+  if (why_not) {
+    response = plain(request, http::status::forbidden, kText, *why_not);
+  } else if (!path.ok()) {
+    response = plain(request, http::status::bad_request, kText, "bad path\n");
+  } else if (request.method() == http::verb::post) {
     const bool more = co_await bridge(request);
     co_return more;
-  }
-  if (request.method() == http::verb::options) {
-    http::response<http::empty_body> head(http::status::no_content, request.version());
-    dress(head, request);
-    head.set(http::field::access_control_allow_methods, "POST");
-    head.set(http::field::access_control_allow_headers,
-             "content-type,x-grpc-web,x-user-agent,grpc-timeout,authorization");
-    head.set(http::field::access_control_max_age, "7200");
-    head.keep_alive(request.keep_alive());
-    const bool more = co_await send_head(head);
+  } else if (request.method() == http::verb::options) {
+    response = plain(request, http::status::no_content, kText, "");
+    response.set(http::field::access_control_allow_methods, "POST");
+    response.set(http::field::access_control_allow_headers,
+                 "content-type,x-grpc-web,x-user-agent,grpc-timeout,authorization");
+    response.set(http::field::access_control_max_age, "7200");
+  } else if (!is_get(request)) {
+    response = plain(request, http::status::method_not_allowed, kText,
+                     "GET, HEAD and gRPC-Web's POST are served\n");
+  } else if (absl::StartsWith(*path, kBlobs)) {
+    std::string hex = path->substr(sizeof kBlobs - 1);
+    const bool more = co_await blob(request, hex);
     co_return more;
-  }
-  if (!is_get(request)) {
-    const bool more = co_await reply(request, http::status::method_not_allowed, "text/plain",
-                                     "GET, HEAD and gRPC-Web's POST are served\n");
-    co_return more;
-  }
-  const Result<std::string> path = parse_target(view(request.target()));
-  bool more = false;
-  if (!path.ok()) {
-    more = co_await reply(request, http::status::bad_request, "text/plain", "bad path\n");
-  } else if (*path == "/healthz") {
-    more = co_await reply(request, http::status::ok, "text/plain", "ok\n");
-  } else if (*path == "/readyz") {
-    const bool ready = shared_->backend.ready();
-    more = co_await reply(request, ready ? http::status::ok : http::status::service_unavailable,
-                          "text/plain", ready ? "ready\n" : "stopping\n");
-  } else if (*path == "/metrics") {
-    more = co_await reply(request, http::status::ok, "text/plain; version=0.0.4",
-                          shared_->backend.metrics());
-  } else if (absl::StartsWith(*path, "/v1/blobs/")) {
-    more = co_await blob(request, path->substr(10));
   } else {
-    more = co_await file(request, *path);
+    response = answer_get(request, *path);
   }
+  const bool more = co_await send(response);
   co_return more;
+}
+
+HttpSession::Text HttpSession::answer_get(const Request& request, const std::string& path) const {
+  if (path == "/healthz") return plain(request, http::status::ok, kText, "ok\n");
+  if (path == "/readyz")
+    return shared_->backend.ready()
+               ? plain(request, http::status::ok, kText, "ready\n")
+               : plain(request, http::status::service_unavailable, kText, "stopping\n");
+  if (path == "/metrics")
+    return plain(request, http::status::ok, "text/plain; version=0.0.4",
+                 shared_->backend.metrics());
+  return file(request, path);
 }
 
 // ---- gRPC-Web
 
 asio::awaitable<bool> HttpSession::bridge(Request& request) {
+  Text refusal;
   if (!is_grpc_web(header(request, http::field::content_type))) {
-    const bool more = co_await reply(request, http::status::unsupported_media_type, "text/plain",
-                                     "POST takes content-type application/grpc-web+proto\n");
+    refusal = plain(request, http::status::unsupported_media_type, kText,
+                    "POST takes content-type application/grpc-web+proto\n");
+    const bool more = co_await send(refusal);
     co_return more;
   }
   Result<std::string> message =
@@ -198,7 +216,8 @@ asio::awaitable<bool> HttpSession::bridge(Request& request) {
   const Result<std::string> path = parse_target(view(request.target()));
   if (fault.ok()) fault = path.status();
   if (!fault.ok()) {
-    const bool more = co_await refuse_call(request, fault);
+    refusal = refused_call(request, fault);
+    const bool more = co_await send(refusal);
     co_return more;
   }
   call.path = *path;
@@ -213,8 +232,9 @@ asio::awaitable<bool> HttpSession::bridge(Request& request) {
       if (const auto self = weak.lock()) self->wake_.cancel();
     });
   };
-  call_ = WebCall::start(shared_->backend.channel, std::move(call), std::move(wake));
-  const bool more = co_await pump(request, call_);
+  const auto running = WebCall::start(shared_->backend.channel, std::move(call), std::move(wake));
+  call_ = running;
+  const bool more = co_await pump(request, *running);
   call_.reset();
   ++call_number_;
   boost::system::error_code ignored;
@@ -222,8 +242,8 @@ asio::awaitable<bool> HttpSession::bridge(Request& request) {
   co_return more;
 }
 
-asio::awaitable<bool> HttpSession::pump(Request& request, std::shared_ptr<WebCall> call) {
-  http::response<http::empty_body> head(http::status::ok, 11);
+asio::awaitable<bool> HttpSession::pump(Request& request, WebCall& call) {
+  Head head(http::status::ok, 11);
   dress(head, request);
   head.set(http::field::content_type, "application/grpc-web+proto");
   head.set(http::field::cache_control, "no-store");
@@ -232,8 +252,8 @@ asio::awaitable<bool> HttpSession::pump(Request& request, std::shared_ptr<WebCal
   bool open = co_await send_head(head);
   if (open) watch_disconnect(call_number_);
   while (open && !gone_) {
-    std::string frames = call->take();
-    const std::optional<std::string> trailer = call->take_trailer();
+    std::string frames = call.take();
+    const std::optional<std::string> trailer = call.take_trailer();
     if (trailer) frames += *trailer;
     if (frames.empty()) {
       wake_.expires_at(std::chrono::steady_clock::time_point::max());
@@ -245,22 +265,16 @@ asio::awaitable<bool> HttpSession::pump(Request& request, std::shared_ptr<WebCal
     std::snprintf(size, sizeof size, "%zx\r\n", frames.size());
     std::string chunk = size + frames + "\r\n";
     if (trailer) chunk += "0\r\n\r\n";
-    open = co_await send_raw(std::move(chunk));
+    open = co_await send_raw(chunk);
     if (trailer) co_return open;
   }
-  call->cancel();
+  call.cancel();
   co_return false;
 }
 
-asio::awaitable<bool> HttpSession::refuse_call(Request& request, Status why) {
-  http::response<http::string_body> response(http::status::ok, request.version());
-  dress(response, request);
-  response.set(http::field::content_type, "application/grpc-web+proto");
-  response.keep_alive(request.keep_alive());
-  response.body() = web_trailer(to_grpc(why), {});
-  response.prepare_payload();
-  const bool more = co_await send(std::move(response));
-  co_return more;
+HttpSession::Text HttpSession::refused_call(const Request& request, const Status& why) const {
+  return plain(request, http::status::ok, "application/grpc-web+proto",
+               web_trailer(to_grpc(why), {}));
 }
 
 // While a call runs nothing is read: an end of the connection shows only by looking.
@@ -285,114 +299,99 @@ void HttpSession::watch_disconnect(std::uint64_t call_number) {
 
 // ---- blobs and files
 
-asio::awaitable<bool> HttpSession::blob(Request& request, std::string hex) {
-  const Status allowed = shared_->backend.policy->check(shared_->backend.policy->caller(peer_),
-                                                        Role::kViewer, "/v1/blobs");
-  if (!allowed.ok()) {
-    const bool more =
-        co_await reply(request, http::status::forbidden, "text/plain", message_of(allowed) + "\n");
-    co_return more;
-  }
+asio::awaitable<bool> HttpSession::blob(Request& request, std::string& hex) {
+  const Status allowed =
+      shared_->backend.policy->check(shared_->backend.policy->caller(peer_), Role::kViewer, kBlobs);
   const auto raw = from_hex(hex);
   Result<std::string> path = absl::NotFoundError("no such blob");
   if (raw.ok() && raw->size() == Hash::kSize)
     path = shared_->backend.blobs->path(
         *Hash::from_bytes({reinterpret_cast<const char*>(raw->data()), raw->size()}));
   std::ifstream in;
-  if (path.ok()) in.open(*path, std::ios::binary | std::ios::ate);
-  if (!path.ok() || !in) {
-    const bool more =
-        co_await reply(request, http::status::not_found, "text/plain", "no such blob\n");
+  if (allowed.ok() && path.ok()) in.open(*path, std::ios::binary | std::ios::ate);
+  if (!in.is_open()) {
+    Text refusal = allowed.ok()
+                       ? plain(request, http::status::not_found, kText, "no such blob\n")
+                       : plain(request, http::status::forbidden, kText, message_of(allowed) + "\n");
+    const bool more = co_await send(refusal);
     co_return more;
   }
   const auto size = static_cast<std::uint64_t>(in.tellg());
   const auto range = parse_range(header(request, http::field::range), size);
-  http::response<http::empty_body> head(http::status::ok, request.version());
+  const ByteRange part = range.ok() ? range->value_or(ByteRange{0, size}) : ByteRange{0, 0};
+  Head head(http::status::ok, request.version());
   dress(head, request);
   head.keep_alive(request.keep_alive());
   head.set(http::field::accept_ranges, "bytes");
-  if (!range.ok()) {
-    head.result(http::status::range_not_satisfiable);
-    head.set(http::field::content_range, "bytes */" + std::to_string(size));
-    head.content_length(0);
-    const bool more = co_await send_head(head);
-    co_return more;
-  }
-  const ByteRange part = range->value_or(ByteRange{0, size});
-  if (range->has_value()) {
-    head.result(http::status::partial_content);
-    head.set(http::field::content_range, "bytes " + std::to_string(part.first) + "-" +
-                                             std::to_string(part.end - 1) + "/" +
-                                             std::to_string(size));
-  }
   head.set(http::field::content_type, "application/octet-stream");
   head.set(http::field::content_disposition, "attachment; filename=\"" + hex + "\"");
   head.set(http::field::etag, "\"" + hex + "\"");
   head.set(http::field::cache_control, "private, max-age=31536000, immutable");
   head.content_length(part.end - part.first);
+  if (!range.ok()) {
+    head.result(http::status::range_not_satisfiable);
+    head.set(http::field::content_range, "bytes */" + std::to_string(size));
+  } else if (range->has_value()) {
+    head.result(http::status::partial_content);
+    head.set(http::field::content_range, "bytes " + std::to_string(part.first) + "-" +
+                                             std::to_string(part.end - 1) + "/" +
+                                             std::to_string(size));
+  }
   bool more = co_await send_head(head);
-  if (request.method() == http::verb::head) co_return more;
+  if (more && range.ok() && request.method() == http::verb::get)
+    more = co_await send_file(in, part);
+  co_return more;
+}
+
+asio::awaitable<bool> HttpSession::send_file(std::ifstream& in, ByteRange part) {
   in.seekg(static_cast<std::streamoff>(part.first));
-  for (std::uint64_t at = part.first; more && at < part.end;) {
-    std::string chunk(std::min<std::uint64_t>(kBlobChunk, part.end - at), '\0');
+  bool more = true;
+  std::string chunk;
+  while (more && part.first < part.end) {
+    chunk.resize(std::min<std::uint64_t>(kBlobChunk, part.end - part.first));
     in.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
     if (!in) co_return false;  // shorter than announced: the client must notice
-    at += chunk.size();
-    more = co_await send_raw(std::move(chunk));
+    part.first += chunk.size();
+    more = co_await send_raw(chunk);
   }
   co_return more;
 }
 
-asio::awaitable<bool> HttpSession::file(Request& request, std::string path) {
-  const bool gzip =
-      absl::StrContains(absl::string_view(header(request, http::field::accept_encoding).data(),
-                                          header(request, http::field::accept_encoding).size()),
-                        "gzip");
-  std::optional<StaticFile> found = shared_->files.find(path, gzip);
-  if (!found) {
-    const bool no_dashboard = path == "/" && !shared_->files.present();
-    const bool more = co_await reply(
-        request, no_dashboard ? http::status::ok : http::status::not_found,
-        no_dashboard ? "text/html; charset=utf-8" : "text/plain",
-        no_dashboard ? page_without_dashboard(shared_->files.folder()) : "not found\n");
-    co_return more;
-  }
-  http::response<http::string_body> response(http::status::ok, request.version());
-  dress(response, request);
+HttpSession::Text HttpSession::file(const Request& request, const std::string& path) const {
+  const auto encodings = header(request, http::field::accept_encoding);
+  std::optional<StaticFile> found =
+      shared_->files.find(path, encodings.find("gzip") != std::string_view::npos);
+  if (!found && path == "/" && !shared_->files.present())
+    return plain(request, http::status::ok, "text/html; charset=utf-8",
+                 page_without_dashboard(shared_->files.folder()));
+  if (!found) return plain(request, http::status::not_found, kText, "not found\n");
+  const bool known = header(request, http::field::if_none_match) == found->etag;
+  Text response = known ? plain(request, http::status::not_modified, kText, "")
+                        : plain(request, http::status::ok, found->content_type.c_str(),
+                                std::move(found->content));
+  if (known) response.erase(http::field::content_length);
   response.set(http::field::etag, found->etag);
   response.set(http::field::cache_control,
                found->immutable ? "public, max-age=31536000, immutable" : "no-cache");
-  response.keep_alive(request.keep_alive());
-  if (header(request, http::field::if_none_match) == found->etag) {
-    response.result(http::status::not_modified);
-    const bool more = co_await send(std::move(response));
-    co_return more;
-  }
-  response.set(http::field::content_type, found->content_type);
-  if (found->gzip) response.set(http::field::content_encoding, "gzip");
-  const std::size_t length = found->content.size();
-  if (request.method() == http::verb::get) response.body() = std::move(found->content);
-  response.content_length(length);
-  const bool more = co_await send(std::move(response));
-  co_return more;
+  if (found->gzip && !known) response.set(http::field::content_encoding, "gzip");
+  return response;
 }
 
 // ---- sending
 
-asio::awaitable<bool> HttpSession::reply(Request& request, http::status status, std::string type,
-                                         std::string body) {
-  http::response<http::string_body> response(status, request.version());
+HttpSession::Text HttpSession::plain(const Request& request, http::status status, const char* type,
+                                     std::string body) const {
+  Text response(status, request.version() == 10 ? 10 : 11);
   dress(response, request);
   response.set(http::field::content_type, type);
   response.set(http::field::cache_control, "no-store");
   response.keep_alive(request.keep_alive());
   response.content_length(body.size());
   if (request.method() != http::verb::head) response.body() = std::move(body);
-  const bool more = co_await send(std::move(response));
-  co_return more;
+  return response;
 }
 
-asio::awaitable<bool> HttpSession::send(http::response<http::string_body> response) {
+asio::awaitable<bool> HttpSession::send(Text& response) {
   stream_.expires_after(shared_->options.write);
   boost::system::error_code error;
   co_await http::async_write(stream_, response, asio::redirect_error(asio::use_awaitable, error));
@@ -400,7 +399,7 @@ asio::awaitable<bool> HttpSession::send(http::response<http::string_body> respon
   co_return !error;
 }
 
-asio::awaitable<bool> HttpSession::send_head(http::response<http::empty_body>& head) {
+asio::awaitable<bool> HttpSession::send_head(Head& head) {
   http::response_serializer<http::empty_body> serializer(head);
   stream_.expires_after(shared_->options.write);
   boost::system::error_code error;
@@ -410,7 +409,7 @@ asio::awaitable<bool> HttpSession::send_head(http::response<http::empty_body>& h
   co_return !error;
 }
 
-asio::awaitable<bool> HttpSession::send_raw(std::string bytes) {
+asio::awaitable<bool> HttpSession::send_raw(const std::string& bytes) {
   stream_.expires_after(shared_->options.write);
   boost::system::error_code error;
   co_await asio::async_write(stream_, asio::buffer(bytes),

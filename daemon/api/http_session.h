@@ -2,8 +2,11 @@
 
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <fstream>
+#include <optional>
 #include <set>
 
+#include "api/http_rules.h"
 #include "api/http_server.h"
 #include "api/static_files.h"
 #include "api/web_call.h"
@@ -28,6 +31,8 @@ struct HttpShared {
 class HttpSession : public std::enable_shared_from_this<HttpSession> {
  public:
   using Request = http::request<http::string_body>;
+  using Text = http::response<http::string_body>;
+  using Head = http::response<http::empty_body>;
 
   HttpSession(asio::ip::tcp::socket socket, std::shared_ptr<HttpShared> shared);
   static asio::awaitable<void> run(std::shared_ptr<HttpSession> self);
@@ -35,17 +40,22 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
  private:
   asio::awaitable<bool> read(beast::flat_buffer& buffer, Request& request);
+  asio::awaitable<void> drain();
+  std::optional<std::string> forbidden(const Request& request) const;
   asio::awaitable<bool> answer(Request& request);
   asio::awaitable<bool> bridge(Request& request);
-  asio::awaitable<bool> pump(Request& request, std::shared_ptr<WebCall> call);
-  asio::awaitable<bool> refuse_call(Request& request, Status why);
-  asio::awaitable<bool> blob(Request& request, std::string hex);
-  asio::awaitable<bool> file(Request& request, std::string path);
-  asio::awaitable<bool> reply(Request& request, http::status status, std::string type,
-                              std::string body);
-  asio::awaitable<bool> send(http::response<http::string_body> response);
-  asio::awaitable<bool> send_head(http::response<http::empty_body>& head);
-  asio::awaitable<bool> send_raw(std::string bytes);
+  asio::awaitable<bool> pump(Request& request, WebCall& call);
+  Text refused_call(const Request& request, const Status& why) const;
+  asio::awaitable<bool> blob(Request& request, std::string& hex);
+  asio::awaitable<bool> send_file(std::ifstream& in, ByteRange part);
+  // Responses are made by plain functions and live in locals: GCC 12 may destroy a temporary in a
+  // co_await expression twice.
+  Text plain(const Request& request, http::status status, const char* type, std::string body) const;
+  Text answer_get(const Request& request, const std::string& path) const;
+  Text file(const Request& request, const std::string& path) const;
+  asio::awaitable<bool> send(Text& response);
+  asio::awaitable<bool> send_head(Head& head);
+  asio::awaitable<bool> send_raw(const std::string& bytes);
 
   void watch_disconnect(std::uint64_t call_number);
   void dress(http::fields& head, const Request& request) const;

@@ -86,6 +86,9 @@ struct Daemon::Impl {
   Config config;
   SystemClock clock;
   std::int64_t start_time_us = clock.now_us();
+  // First, because an answer that nobody gave is counted when the room that owes it goes.
+  std::unique_ptr<api::AccessPolicy> policy;
+  std::unique_ptr<api::Gate> gate;
   IoThread links, front;
   std::unique_ptr<api::HttpServer> http;
   store::OpenedStores stores;
@@ -95,8 +98,6 @@ struct Daemon::Impl {
   std::unique_ptr<training::Orchestrator> fleet;
   std::unique_ptr<api::WatchHub> hub;
   std::unique_ptr<api::Uploads> uploads;
-  std::unique_ptr<api::AccessPolicy> policy;
-  std::unique_ptr<api::Gate> gate;
   std::unique_ptr<api::Deps> deps;
   std::unique_ptr<api::GrpcServer> grpc;
   std::atomic<bool> ready{false};
@@ -292,7 +293,6 @@ void Daemon::stop() {
   if (i.telemetry) i.telemetry->stop();
   if (i.control) i.control->stop();
   i.grpc.reset();
-  i.fleet.reset();
   spdlog::info("odtd has stopped");
 }
 
