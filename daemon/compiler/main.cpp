@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <iostream>
 
 #include "base/ids.h"
@@ -26,7 +27,10 @@ int run_compile(const std::string& in, std::string out, const std::string& manif
   if (out.empty()) out = in.substr(0, in.rfind('.')) + ".odtm";
   const std::string manifest = manifest_path.empty() ? out + ".json" : manifest_path;
   if (auto st = odt::data::write_file(manifest, compiled->manifest); !st.ok()) return fail(st);
-  if (auto st = odt::data::write_file(out, compiled->image); !st.ok()) return fail(st);
+  if (auto st = odt::data::write_file(out, compiled->image); !st.ok()) {
+    std::remove(manifest.c_str());
+    return fail(st);
+  }
   std::cout << odt::compiler::inspect_manifest(compiled->manifest) << "wrote " << out << " and "
             << manifest << "\n";
   return 0;

@@ -10,12 +10,19 @@
 
 namespace odt::jobs {
 
+// RLIMIT_AS of a child; AddressSanitizer needs terabytes of address space.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr std::uint64_t kWorkerMemoryLimit_bytes = 0;
+#else
+inline constexpr std::uint64_t kWorkerMemoryLimit_bytes = std::uint64_t{4} << 30;
+#endif
+
 struct JobRunnerOptions {
   std::string data_dir;     // work folders are <data_dir>/jobs/<job id>; removed when a job ends
   std::string worker_path;  // odt-worker
   int max_parallel = 2;     // children at once; the rest waits in order of arrival
-  std::chrono::seconds deadline{900};                         // per job, wall time
-  std::uint64_t memory_limit_bytes = std::uint64_t{4} << 30;  // RLIMIT_AS of a child; 0: none
+  std::chrono::seconds deadline{900};                           // per job, wall time
+  std::uint64_t memory_limit_bytes = kWorkerMemoryLimit_bytes;  // 0: none
 };
 
 // Queue of jobs; each runs in a child odt-worker with limits, and its results are registered in the
