@@ -556,17 +556,17 @@ asio::awaitable<Status> FakeSession::reset() {
 
 class FakeRunner final : public session::LinkRunner {
  public:
-  FakeRunner(FakeLinks& links, std::string endpoint, session::LinkHost& host)
-      : links_(links), endpoint_(std::move(endpoint)), host_(host) {}
-  ~FakeRunner() override { links_.hosts_.erase(endpoint_); }
-  void start() override { links_.hosts_[endpoint_] = &host_; }
+  FakeRunner(std::shared_ptr<FakeLinks::Hosts> hosts, std::string endpoint, session::LinkHost& host)
+      : hosts_(std::move(hosts)), endpoint_(std::move(endpoint)), host_(host) {}
+  ~FakeRunner() override { hosts_->erase(endpoint_); }
+  void start() override { (*hosts_)[endpoint_] = &host_; }
   asio::awaitable<void> stop() override {
-    links_.hosts_.erase(endpoint_);
+    hosts_->erase(endpoint_);
     co_return;
   }
 
  private:
-  FakeLinks& links_;
+  std::shared_ptr<FakeLinks::Hosts> hosts_;
   std::string endpoint_;
   session::LinkHost& host_;
 };
@@ -574,12 +574,12 @@ class FakeRunner final : public session::LinkRunner {
 std::unique_ptr<session::LinkRunner> FakeLinks::make_runner(std::string endpoint,
                                                             session::LinkOptions,
                                                             session::LinkHost& host) {
-  return std::make_unique<FakeRunner>(*this, std::move(endpoint), host);
+  return std::make_unique<FakeRunner>(hosts_, std::move(endpoint), host);
 }
 
 bool FakeLinks::connect(const std::string& endpoint, std::shared_ptr<FakeBoard> board) {
-  const auto it = hosts_.find(endpoint);
-  if (it == hosts_.end()) return false;
+  const auto it = hosts_->find(endpoint);
+  if (it == hosts_->end()) return false;
   auto session = std::make_shared<FakeSession>(board);
   if (!it->second->on_session(endpoint, session)) {
     session->close(absl::FailedPreconditionError("refused"));

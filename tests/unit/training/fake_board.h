@@ -146,12 +146,14 @@ class FakeLinks {
                                                    session::LinkHost& host);
   // Links thread. False: no such runner, or the host refused.
   bool connect(const std::string& endpoint, std::shared_ptr<FakeBoard> board);
-  bool running(const std::string& endpoint) const { return hosts_.count(endpoint) != 0; }
+  bool running(const std::string& endpoint) const { return hosts_->count(endpoint) != 0; }
 
  private:
   friend class FakeRunner;
   asio::io_context& io_;
-  std::map<std::string, session::LinkHost*> hosts_;
+  // Runners may outlive this.
+  using Hosts = std::map<std::string, session::LinkHost*>;
+  std::shared_ptr<Hosts> hosts_ = std::make_shared<Hosts>();
 };
 
 }  // namespace odt::test

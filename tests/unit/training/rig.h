@@ -15,7 +15,7 @@ namespace odt::test {
 
 using namespace std::chrono_literals;
 
-class FakeJobs final : public jobs::JobControl {
+class FakeJobs : public jobs::JobControl {
  public:
   Result<model::DerivedSamples> samples = absl::NotFoundError("no samples");
   void derive(CallContext, Uuid, Hash, Done<model::DerivedSamples> done) override { done(samples); }
