@@ -66,10 +66,11 @@ def main():
         if not args.only:
             ok &= same_everywhere(state)
         for board in BOARDS:
-            name = f"qemu/life-{board}"
-            if args.only in name:
-                ok &= run(name, [sys.executable, os.path.join(HERE, "life.py"), board,
-                                 "--sim", sim, "--images", images], 120)
+            for script in ("life", "dial"):
+                name = f"qemu/{script}-{board}"
+                if args.only in name:
+                    ok &= run(name, [sys.executable, os.path.join(HERE, script + ".py"), board,
+                                     "--sim", sim, "--images", images], 120)
     sys.exit(0 if ok else 1)
 
 
