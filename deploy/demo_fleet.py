@@ -113,7 +113,7 @@ class Demo:
         wanted = {uid: name for name, uid, _, _ in boards}
 
         def online():
-            rows = {b["uid"]: b for b in self.fleet.ctl("board", "list")["boards"]}
+            rows = {b["uid"]: b for b in self.fleet.ctl("board", "list")}
             return all(rows.get(uid, {}).get("status") == "ONLINE" for uid in wanted)
 
         self.fleet.wait_for("boards online: " + ", ".join(wanted.values()), online, 30)
@@ -140,11 +140,10 @@ class Demo:
     # -- data and model
 
     def import_data(self, name, shift, train, heldout, test, skip):
-        if any(d["name"] == name for d in self.fleet.ctl("data", "list")["datasets"]):
+        if any(d["name"] == name for d in self.fleet.ctl("data", "list")):
             return
-        self.fleet.ctl("data", "import", "--format", "idx", "--name", name, "--resize", "14x14",
-                       "--images", DATA / "train-images-idx3-ubyte.gz", "--labels", DATA / "train-labels-idx1-ubyte.gz",
-                       "--test-images", DATA / "t10k-images-idx3-ubyte.gz",
+        self.fleet.ctl("data", "import", DATA / "train-images-idx3-ubyte.gz", "--name", name, "--resize", "14x14",
+                       "--labels", DATA / "train-labels-idx1-ubyte.gz", "--test-data", DATA / "t10k-images-idx3-ubyte.gz",
                        "--test-labels", DATA / "t10k-labels-idx1-ubyte.gz",
                        "--transform", SHIFTS[shift], "--train", train, "--heldout", heldout, "--test", test,
                        "--skip", skip, "--seed", 1, timeout=300)
@@ -152,11 +151,11 @@ class Demo:
     def prepare(self):
         self.term.progress("importing Fashion-MNIST")
         self.import_data("fmnist", "none", PRETRAIN, 500, 2000, 0)
-        if not any(m["name"] == "fmnist" for m in self.fleet.ctl("model", "list")["models"]):
+        if not any(m["name"] == "fmnist" for m in self.fleet.ctl("model", "list")):
             self.term.progress("training 196-32-10 on the PC")
             self.fleet.ctl("pc-train", "--data", "fmnist", "--hidden", 32, "--epochs", 20, "--seed", 1,
                            "--name", "fmnist", timeout=600)
-        model = next(m for m in self.fleet.ctl("model", "list")["models"] if m["name"] == "fmnist")
+        model = next(m for m in self.fleet.ctl("model", "list") if m["name"] == "fmnist")
         self.term.line(f"model fmnist: 196-32-10, int8, {percent(model['source_accuracy'])} on unshifted test images")
         for shift in SHIFTS:
             self.term.progress(f"shifting the sensor: {shift}")
@@ -200,7 +199,7 @@ class Demo:
         return equal
 
     def table(self, runs, equal):
-        cores = {b["name"]: b["core"] for b in self.fleet.ctl("board", "list")["boards"]}
+        cores = {b["name"]: b["core"] for b in self.fleet.ctl("board", "list")}
         rows = []
         for name, _, _, shift in BOARDS:
             run = runs[name]

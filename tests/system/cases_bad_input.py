@@ -9,8 +9,8 @@ from world import DATA, World, free_port, refused
 def test_bad_files(bin_dir):
     with World(bin_dir) as world:
         world.prepare()
-        models = len(world.ctl("model", "list")["models"])
-        datasets = len(world.ctl("data", "list")["datasets"])
+        models = len(world.ctl("model", "list"))
+        datasets = len(world.ctl("data", "list"))
         onnx = next(world.data.glob("blobs/**/*"), None)
         assert onnx is not None
         good = world.ctl("model", "show", "small")
@@ -23,16 +23,16 @@ def test_bad_files(bin_dir):
             refused(world, "model", "add", file, says=[".onnx"])
         csv = world.root / "text.csv"
         csv.write_text("a,b,label\n1,2,0\n3,broken,1\n")
-        refused(world, "data", "import", "--format", "csv", "--name", "csv", "--data", csv, "--train", 1, "--heldout", 0,
+        refused(world, "data", "import", csv, "--name", "csv", "--train", 1, "--heldout", 0,
                 "--test", 1, says=["row 3", "b"])
-        refused(world, "data", "import", "--format", "idx", "--name", "x", "--images", csv, "--labels", csv, "--train", 1,
+        refused(world, "data", "import", csv, "--format", "idx", "--name", "x", "--labels", csv, "--train", 1,
                 says=["text.csv"])
-        refused(world, "data", "import", "--format", "idx", "--name", "x", "--images", world.root / "none.gz", "--labels", csv,
+        refused(world, "data", "import", world.root / "none.gz", "--format", "idx", "--name", "x", "--labels", csv,
                 "--train", 1, says=["none.gz"])
-        refused(world, "data", "import", "--format", "idx", "--name", "x", "--images", DATA / "train-images-idx3-ubyte.gz",
+        refused(world, "data", "import", DATA / "train-images-idx3-ubyte.gz", "--name", "x",
                 "--labels", DATA / "t10k-labels-idx1-ubyte.gz", "--train", 1, says=["60000", "10000"])
-        assert len(world.ctl("model", "list")["models"]) == models
-        assert len(world.ctl("data", "list")["datasets"]) == datasets
+        assert len(world.ctl("model", "list")) == models
+        assert len(world.ctl("data", "list")) == datasets
         assert not list(world.data.rglob("*.tmp*")), "half-written files stay behind"
 
 
@@ -51,7 +51,7 @@ def test_bad_requests(bin_dir):
         refused(world, "train", "--board", "sim", *common, "--batch", 100000, says=["batch"])
         refused(world, "trian", code=2, says=["train"])
         refused(world, "run", "show", "abcdef", code=4)
-        assert world.ctl("run", "list")["runs"] == []
+        assert world.ctl("run", "list") == []
         refused(world, "port", "adopt", "/dev/does-not-exist-at-all", says=["/dev/does-not-exist-at-all"])
 
 

@@ -27,7 +27,7 @@ def test_odtd_killed_in_mid_run(bin_dir):
         for run in runs:
             ended = world.wait_run(run)
             assert ended["final_state_hash"] == expected, ended
-            assert [e["epoch"] for e in world.ctl("run", "epochs", run)["epochs"]] == [0, 1, 2]
+            assert [e["epoch"] for e in world.ctl("run", "epochs", run)] == [0, 1, 2]
 
 
 def test_board_power_cycled_in_mid_run(bin_dir):

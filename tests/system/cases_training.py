@@ -32,11 +32,11 @@ def test_epochs_and_telemetry_are_complete(bin_dir):
         world.prepare()
         world.add_sim("sim", "5100000000000001")
         run = world.wait_run(world.train("sim", epochs=3))
-        epochs = world.ctl("run", "epochs", run["id"])["epochs"]
+        epochs = world.ctl("run", "epochs", run["id"])
         assert [e["epoch"] for e in epochs] == [0, 1, 2]
         assert epochs[-1]["step"] == run["steps_total"] == 150
         assert all(e["train"]["total"] == 400 and e["heldout"]["total"] == 100 for e in epochs)
-        states = [e["to"] for e in world.ctl("run", "events", run["id"])["events"]]
+        states = [e["to"] for e in world.ctl("run", "events", run["id"])]
         assert states[-1] == "SUCCEEDED" and "RUNNING" in states and "PREPARING" in states, states
 
 

@@ -11,7 +11,7 @@ from odt_processes import CtlError, Processes, free_port  # noqa: E402,F401
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 FINAL = ("SUCCEEDED", "FAILED", "CANCELLED")
 # Settings that do not depend on what a board has room for, so that every board can run them.
-FIXED = ("--policy", "fixed", "--k", 15, "--rounding", "half_up", "--loss", "ce", "--mu-weight", "1,-1,-3",
+FIXED = ("--policy", "fixed", "--k", 15, "--rounding", "half-up", "--loss", "ce", "--mu-weight", "1,-1,-3",
          "--mu-offset", "-3", "--batch", 8, "--seed", 7)
 
 
@@ -37,7 +37,7 @@ class World(Processes):
         return self.ctl("board", "show", name_or_uid)
 
     def online(self, *names):
-        rows = {b["name"]: b for b in self.ctl("board", "list")["boards"]}
+        rows = {b["name"]: b for b in self.ctl("board", "list")}
         rows.update({b["uid"]: b for b in rows.values()})
         return all(rows.get(n, {}).get("status") == "ONLINE" for n in names)
 
@@ -55,8 +55,8 @@ class World(Processes):
             self.ctl("board", "rename", uid, name)
 
     def import_fmnist(self, name, transform, train, heldout, test, skip=0):
-        return self.ctl("data", "import", "--format", "idx", "--name", name, "--resize", "14x14",
-                        "--images", DATA / "train-images-idx3-ubyte.gz", "--labels", DATA / "train-labels-idx1-ubyte.gz",
+        return self.ctl("data", "import", DATA / "train-images-idx3-ubyte.gz", "--name", name, "--resize", "14x14",
+                        "--labels", DATA / "train-labels-idx1-ubyte.gz",
                         "--transform", transform, "--train", train, "--heldout", heldout, "--test", test,
                         "--skip", skip, "--seed", 1, timeout=300)
 
