@@ -25,6 +25,8 @@ ChildProcess::ChildProcess(const std::vector<std::string>& argv) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(126);
     ::dup2(fds[1], STDOUT_FILENO);
+    // Listening sockets of the test must not live on in the board.
+    ::close_range(3, ~0u, 0);
     std::vector<char*> args;
     for (const std::string& a : argv) args.push_back(const_cast<char*>(a.c_str()));
     args.push_back(nullptr);
