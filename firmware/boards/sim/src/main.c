@@ -133,12 +133,22 @@ static void boot(sim_t* s, app_t* app, const app_config_t* config) {
   app_init(app, config, &hal);
 }
 
+/* Streamed steps come from outside: the slow core sleeps after each. */
+static void slow_streamed_step(const sim_t* s, const app_t* app, uint32_t* steps_seen) {
+  if (s->options.step_delay_ms == 0 || !app->job.streamed || !app->job.has_last) return;
+  const uint32_t steps = odt_trainer_step_count(&app->trainer);
+  if (steps != *steps_seen) sleep_us(s->options.step_delay_ms * 1000ull);
+  *steps_seen = steps;
+}
+
 static void run(sim_t* s, app_t* app, app_config_t* config) {
+  uint32_t steps_seen = 0;
   boot(s, app, config);
   while (!g_stop) {
     if (port_poll(&s->port, clock_us())) app_link_reset(app);
     interruptions(s, app);
     const bool more = app_poll(app);
+    slow_streamed_step(s, app, &steps_seen);
     if (s->reset) {
       config->reset_count++;
       config->reset_reason = 2; /* requested */
