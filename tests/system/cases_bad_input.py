@@ -85,8 +85,10 @@ def test_database_from_a_newer_version(bin_dir):
     with World(bin_dir) as world:
         world.end("odtd")
         database = world.data / "control.db"
-        with sqlite3.connect(database) as connection:
-            connection.execute("PRAGMA user_version = 9999")
+        connection = sqlite3.connect(database)
+        connection.execute("PRAGMA user_version = 9999")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
         before = database.read_bytes()
         done = odtd(world, "--data-dir", world.data, "--http", f"127.0.0.1:{free_port()}", "--grpc", "127.0.0.1:0",
                     "--socket", world.root / "o.sock")

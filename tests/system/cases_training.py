@@ -93,7 +93,7 @@ def test_weights_pull_restore_export_eval(bin_dir):
         diagonal = sum(evaluation["confusion"][i * 11] for i in range(10))
         assert diagonal == run["after"]["correct"]
         world.add_sim("twin", "5100000000000002")
-        world.ctl("weights", "restore", "twin", trained["hash"])
+        world.ctl("weights", "restore", trained["hash"], "--board", "twin")
         assert world.ctl("weights", "pull", "twin")["hash"] == trained["hash"]
         twin = world.ctl("eval", "--board", "twin", "--data", "shifted", timeout=60)
         assert twin["confusion"] == evaluation["confusion"]
