@@ -372,14 +372,14 @@ export class FakeFleet {
     const frame = pb.create(pb.TelemetryFrameSchema, {
       runId: run.id,
       attempt: 1,
-      step: s,
+      step: s - 1,
       boardUid: run.spec.boardUid,
       timeUs: us(ms),
       eventId: s,
       loss: {
         sum: lossSum < 0n ? 0n : lossSum,
         exp2: 0,
-        count: 8,
+
         kind: pb.Loss_Kind.CE,
       },
       correct,
@@ -393,7 +393,7 @@ export class FakeFleet {
     const result = pb.create(pb.EpochResultSchema, {
       runId: run.id,
       attempt: 1,
-      epoch,
+      epoch: epoch - 1,
       step: s,
       boardUid: run.spec.boardUid,
       timeUs: us(ms),
@@ -442,7 +442,7 @@ export class FakeFleet {
       frames.push(frame);
       if (epoch !== undefined) {
         events.push(["epoch", epoch], ["run", run]);
-        if (epoch.epoch === kEpochs) this.finish(run, now, events);
+        if (epoch.epoch === kEpochs - 1) this.finish(run, now, events);
       }
     }
     return { events, frames };

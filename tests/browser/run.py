@@ -37,7 +37,7 @@ def start_fleet(fleet):
         fleet.sim_board(name, uid, [] if name == "sim-1" else ["--step-delay-ms", "20"])
 
     def online():
-        states = {b["uid"]: b["status"] for b in fleet.ctl("board", "list")["boards"]}
+        states = {b["uid"]: b["status"] for b in fleet.ctl("board", "list")}
         return all(states.get(uid) == "ONLINE" for _, uid in BOARDS)
 
     fleet.wait_for("boards online", online, 20)

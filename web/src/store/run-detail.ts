@@ -3,8 +3,9 @@ import { fromHex, toHex } from "../api/bytes";
 import { clients, kCallTimeoutMs } from "../api/clients";
 import { describeError, type Problem } from "../api/errors";
 import type { EpochResult, Event, RunEvent, TelemetryFrame } from "../api/types";
+import { runs } from "./fleet";
 import { usToMs } from "./numbers";
-import { StepSeries, toPoint } from "./series";
+import { StepSeries, toPoint, type BatchShape } from "./series";
 
 const kMaxFrames = 2000;
 const kRedrawMs = 250; // charts are redrawn at most 4 times a second
@@ -41,11 +42,12 @@ export class RunDetail {
 
   addFrame(frame: TelemetryFrame): void {
     if (frame.gap !== 0) return;
-    this.lastStep.value = Math.max(this.lastStep.value, frame.step);
+    const done = frame.step + 1;
+    this.lastStep.value = Math.max(this.lastStep.value, done);
     this.lastStepMs.value = Math.max(this.lastStepMs.value, usToMs(frame.timeUs));
     if (!this.stepsWanted) return;
-    this.steps.add(toPoint(frame));
-    this.totalSteps.value = Math.max(this.totalSteps.value, frame.step, this.steps.length);
+    this.steps.add(toPoint(frame, this.batchShape()));
+    this.totalSteps.value = Math.max(this.totalSteps.value, done, this.steps.length);
     this.queueRedraw();
   }
 
@@ -98,10 +100,16 @@ export class RunDetail {
   private takeFrames(frames: readonly TelemetryFrame[], total: number): void {
     const newest = this.steps.length === 0 ? 0 : this.steps.lastStep;
     if (frames.length > 0) this.steps.clear();
-    for (const f of frames) if (f.gap === 0) this.steps.add(toPoint(f));
+    const shape = this.batchShape();
+    for (const f of frames) if (f.gap === 0) this.steps.add(toPoint(f, shape));
     this.lastStep.value = Math.max(newest, this.steps.lastStep);
     this.totalSteps.value = Math.max(total, this.steps.length);
     this.stepsVersion.value++;
+  }
+
+  private batchShape(): BatchShape {
+    const run = runs.peek(this.runHex);
+    return { batch: run?.effective?.batch ?? 0, trainSamples: run?.trainSamples ?? 0 };
   }
 
   private queueRedraw(): void {

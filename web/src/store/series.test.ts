@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { StepSeries, type StepPoint } from "./series";
+import { samplesOfStep, StepSeries, toPoint, type StepPoint } from "./series";
 
 const point = (step: number, loss = step): StepPoint => ({
   step,
@@ -59,5 +59,17 @@ describe("StepSeries", () => {
     s.add({ ...point(2), shifts: [7], bits: [1], ks: [8] });
     expect(s.layerColumn("shift", 1)[1]).toBeNaN();
     expect(s.layerColumn("shift", 0)[1]).toBe(7);
+  });
+});
+
+describe("toPoint", () => {
+  it("takes the batch's size from the run where the board does not tell it", () => {
+    const shape = { batch: 8, trainSamples: 20 };
+    expect([0, 1, 2, 3, 5].map((s) => samplesOfStep(s, shape))).toEqual([8, 8, 4, 8, 4]);
+    expect(samplesOfStep(1, { batch: 8, trainSamples: 16 })).toBe(8);
+    const frame = { step: 2, correct: 3, loss: { sum: 40n, exp2: 0, count: 0 }, layers: [] };
+    expect(toPoint(frame as never, shape)).toMatchObject({ step: 3, accuracy: 0.75, loss: 10 });
+    const unknown = toPoint(frame as never, { batch: 0, trainSamples: 0 });
+    expect([unknown.accuracy, unknown.loss]).toEqual([NaN, NaN]);
   });
 });

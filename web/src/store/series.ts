@@ -7,7 +7,7 @@ export const kSeriesCap = 4096;
 export const kMaxLayers = 16;
 
 export interface StepPoint {
-  step: number;
+  step: number; // steps done: the first is 1, as in epoch results
   loss: number; // per sample; NaN: not reported
   accuracy: number; // of the batch, 0..1; NaN: not reported
   shifts: readonly number[]; // per layer position
@@ -15,11 +15,26 @@ export interface StepPoint {
   ks: readonly number[];
 }
 
-export function toPoint(frame: TelemetryFrame): StepPoint {
-  const n = frame.loss?.count ?? 0;
+/// How many samples the batches of a run have.
+export interface BatchShape {
+  batch: number; // 0: not known
+  trainSamples: number;
+}
+
+/// Samples in step number `step` (from 0): a batch, or what is left at the end of an epoch. 0: not known.
+export function samplesOfStep(step: number, { batch, trainSamples }: BatchShape): number {
+  if (batch <= 0) return 0;
+  const perEpoch = Math.ceil(trainSamples / batch);
+  const isLast = perEpoch > 0 && step % perEpoch === perEpoch - 1;
+  return isLast ? trainSamples - (perEpoch - 1) * batch : batch;
+}
+
+/// A board reports sums over its batch; the batch's size follows from the run.
+export function toPoint(frame: TelemetryFrame, shape: BatchShape): StepPoint {
+  const n = frame.loss?.count || samplesOfStep(frame.step, shape);
   return {
-    step: frame.step,
-    loss: lossPerSample(frame.loss),
+    step: frame.step + 1,
+    loss: n > 0 && frame.loss !== undefined ? lossPerSample({ ...frame.loss, count: n }) : NaN,
     accuracy: n > 0 ? frame.correct / n : NaN,
     shifts: frame.layers.map((l) => l.shift),
     bits: frame.layers.map((l) => l.bits),

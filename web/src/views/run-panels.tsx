@@ -43,7 +43,7 @@ export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
               {[...epochs].reverse().map((e) => (
                 <tr key={e.epoch}>
                   <th scope="row">
-                    {e.epoch}
+                    {e.epoch + 1}
                     {e.bestStep === e.step && e.step === run.bestStep && (
                       <span class="badge tone-ok">best</span>
                     )}

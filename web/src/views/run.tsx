@@ -161,7 +161,7 @@ function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
   const [before, after] = [fraction(run.before), fraction(run.after)];
   const [start, best] = [fraction(run.heldoutStart), fraction(run.heldoutBest)];
   const stepUs = detail.epochs.value.at(-1)?.stepUs ?? 0;
-  const left = isActive(run.state) && stepUs > 0 ? ((run.stepsTotal - done) * stepUs) / 1000 : 0;
+  const left = isActive(run.state) ? (run.stepsTotal - done) * msPerStep(detail) : 0;
   return (
     <div class="tiles run-tiles">
       <Tile
@@ -218,6 +218,14 @@ function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
       />
     </div>
   );
+}
+
+/// Pace of the last epochs, everything included; 0: not known yet.
+function msPerStep(detail: RunDetail): number {
+  const recent = detail.epochs.value.slice(-6);
+  const [first, last] = [recent[0], recent.at(-1)];
+  if (first === undefined || last === undefined || last.step <= first.step) return 0;
+  return (usToMs(last.timeUs) - usToMs(first.timeUs)) / (last.step - first.step);
 }
 
 /// A running board that reports no steps is said to be silent, with how long.
