@@ -49,9 +49,11 @@ private_apt() {
     -o APT::Sandbox::User="$(id -un)" -o Acquire::Languages=none -o Acquire::Retries=3 "$@"
 }
 
-download() {
-  uri=$(mirror)
-  uri=${uri:-http://deb.debian.org/debian/}
+default_mirror=http://deb.debian.org/debian/
+
+# from URI
+try_mirror() {
+  uri=$1
   cat >"$work/sources/nanopb.sources" <<LIST
 Types: deb-src
 URIs: $uri
@@ -61,7 +63,13 @@ Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
 LIST
   private_apt update >"$work/log" 2>&1 && (
     cd "$work/tree" && private_apt source --download-only "$package=$version" >>"$work/log" 2>&1
-  ) || {
+  )
+}
+
+download() {
+  # Not every private mirror carries sources.
+  own=$(mirror)
+  try_mirror "${own:-$default_mirror}" || try_mirror "$default_mirror" || {
     tail -n 5 "$work/log" >&2
     die "cannot download the source package $package $version from $uri (network? try again, or set NANOPB_TARBALL to $tarball)"
   }

@@ -58,7 +58,7 @@ def start(board, args):
     port = free_port()
     uid = "0d7000000000" + f"{sum(board.encode()):04x}"
     if board == "sim":
-        command = [args.sim, "--listen", str(port), "--uid", uid]
+        command = [args.sim, "--listen", str(port), "--uid", uid, *getattr(args, "sim_options", "").split()]
     else:
         image = os.path.join(args.images, board + ".elf")
         command = [os.path.join(ROOT, "deploy", "qemu-board.sh"), "--image", image, board, uid,
@@ -135,6 +135,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("board")
     parser.add_argument("--sim", default="odt-sim-board")
+    parser.add_argument("--sim-options", default="", help="faults, for example")
     parser.add_argument("--images", default=".")
     parser.add_argument("--state")
     parser.add_argument("--configs", default="AB")

@@ -63,6 +63,10 @@ def main():
             if args.only in name:
                 ok &= run(name, [sys.executable, os.path.join(HERE, "golden_runs.py"), board,
                                  "--sim", sim, "--images", images, "--state", state], 300)
+        if args.only in "qemu/golden-sim-lossy":
+            ok &= run("qemu/golden-sim-lossy", [
+                sys.executable, os.path.join(HERE, "golden_runs.py"), "sim", "--sim", sim, "--configs", "A",
+                "--sim-options=--drop-ppm 30 --corrupt-ppm 30 --fault-seed 7"], 120)
         if not args.only:
             ok &= same_everywhere(state)
         for board in BOARDS:

@@ -22,7 +22,8 @@ void clock_init(uint32_t cpu_hz) {
 }
 
 /* The tick is read twice: it may pass between tick and counter. The counter may also have started
- * anew while its interrupt is still to come: time then stands still for a moment, it never goes back. */
+ * anew while its interrupt is still to come: time then stands still for a moment, it never goes
+ * back. */
 static uint64_t now(void) {
   uint32_t before;
   uint32_t tick;
