@@ -228,10 +228,12 @@ void WatchHub::read_events(StreamPtr stream, std::int64_t first) {
     } else if (first < next_seq) {
       events = store.events_from(first, kEventsPerPage);
     }
-    Result<std::vector<std::pair<model::Event, EventPtr>>> page = events.status();
+    Result<std::vector<std::pair<model::Event, EventPtr>>> page =
+        std::vector<std::pair<model::Event, EventPtr>>();
     std::int64_t next_first = next_seq;
-    if (events.ok()) {
-      page = std::vector<std::pair<model::Event, EventPtr>>();
+    if (!events.ok()) {
+      page = events.status();
+    } else {
       for (auto& event : *events) {
         auto proto = std::make_shared<v1::Event>(to_proto(event));
         page->emplace_back(std::move(event), std::move(proto));
