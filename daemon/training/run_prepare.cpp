@@ -310,7 +310,13 @@ asio::awaitable<Status> RunTask::send_start(Session session) {
   slot_.job_run = run_.id;
   slot_.job_attempt = run_.attempt;
   start_sent_ = true;
-  auto started = co_await session->start_run(std::move(start));
+  auto started = co_await session->start_run(start);
+  if (absl::IsResourceExhausted(started.status()) && start.from_weights && start.spec.streamed) {
+    // No room for weights twice: started from the image, follow_streamed() puts them in its place.
+    start.from_weights = false;
+    start.expect_weights = Hash{};
+    started = co_await session->start_run(start);
+  }
   co_await command.settle(started.status());
   if (!started.ok()) {
     // A refusal that is not about the link: this attempt has not begun.

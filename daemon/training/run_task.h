@@ -88,6 +88,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);
   asio::awaitable<Status> streamed_step(Session session, std::uint32_t step);
   asio::awaitable<Status> streamed_end_epoch(Session session, std::uint32_t epoch);
+  asio::awaitable<Status> ensure_start_weights(Session session);
   asio::awaitable<Status> fetch_epochs(Session session, std::uint32_t end);
   asio::awaitable<Status> drain_epochs(Session session);
   asio::awaitable<Status> take_epoch(Session session, model::EpochResult epoch);
@@ -103,6 +104,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> after_training(Session session, bool holds);
 
   void add_telemetry(model::TelemetryFrame frame);
+  void on_telemetry_lost(const Status& why);
   std::string shown() const { return "run " + run_.id.hex().substr(0, 16); }
 
   std::shared_ptr<Env> env_;
@@ -121,7 +123,8 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   std::deque<model::EpochResult> inbox_;
   std::optional<model::JobChanged> job_news_;
   std::optional<Status> diverged_;
-  bool start_sent_ = false;      // StartRun of this attempt may have reached the board
+  bool start_sent_ = false;  // StartRun of this attempt may have reached the board
+  bool telemetry_lost_ = false;
   bool reloaded_ = false;        // from the store after a restart of odtd
   std::uint32_t fruitless_ = 0;  // attempts since the last epoch
   std::vector<std::uint32_t> order_;

@@ -286,11 +286,27 @@ void RunTask::add_telemetry(model::TelemetryFrame frame) {
   std::weak_ptr<RunTask> weak = weak_from_this();
   asio::io_context& io = env_->io;
   env_->telemetry.append(std::move(frame), [weak, &io](Status why) {
-    if (!absl::IsDataLoss(why)) return;
     asio::post(io, [weak, why] {
-      if (auto task = weak.lock()) task->on_diverged(diverged(text_of(why)));
+      const auto task = weak.lock();
+      if (!task) return;
+      if (absl::IsDataLoss(why))
+        task->on_diverged(diverged(text_of(why)));
+      else
+        task->on_telemetry_lost(why);
     });
   });
+}
+
+void RunTask::on_telemetry_lost(const Status& why) {
+  // Once a run: the store is full or too slow, and every frame would say so.
+  if (std::exchange(telemetry_lost_, true)) return;
+  asio::co_spawn(
+      env_->io,
+      [](std::shared_ptr<RunTask> self, std::string text) -> asio::awaitable<void> {
+        (void)co_await self->warn("TELEMETRY_LOST", "step records are not stored: " + text,
+                                  "Free disk space or raise the quota; epoch results are kept.");
+      }(shared_from_this(), text_of(why)),
+      fleet::Detached{});
 }
 
 void RunTask::on_step(model::TelemetryFrame frame) {
@@ -339,11 +355,28 @@ asio::awaitable<Status> RunTask::streamed_end_epoch(Session session, std::uint32
   co_return ended;
 }
 
+asio::awaitable<Status> RunTask::ensure_start_weights(Session session) {
+  auto state = co_await session->get_state(true);
+  if (!state.ok()) co_return state.status();
+  if (state->weights_hash == run_.spec.start_snapshot) co_return absl::OkStatus();
+  auto pushed = co_await push_start_snapshot(session);
+  if (!pushed.ok()) co_return pushed;
+  state = co_await session->get_state(true);
+  if (!state.ok()) co_return state.status();
+  if (state->weights_hash != run_.spec.start_snapshot)
+    co_return absl::DataLossError("the board does not hold the start snapshot after it was sent");
+  co_return absl::OkStatus();
+}
+
 asio::awaitable<Status> RunTask::follow_streamed(Session session, model::DeviceState state) {
   auto done = co_await fetch_epochs(session, state.epoch);
   if (!done.ok()) co_return done;
   done = co_await drain_epochs(session);
   if (!done.ok()) co_return done;
+  if (state.step == 0 && !run_.spec.start_snapshot.is_zero()) {
+    done = co_await ensure_start_weights(session);
+    if (!done.ok()) co_return done;
+  }
   if (state.step == 0 && !heldout_.empty()) {
     // The start score: the board refuses its first step without one.
     auto outcome = co_await evaluate_streamed(*env_, session, heldout_, stop_fn(session));

@@ -193,6 +193,16 @@ class SimRig {
   std::vector<model::EpochResult> epochs(const Uuid& id) {
     return *control_->call_sync([id](store::ControlStore& s) { return s.epochs(id); });
   }
+  // RUNNING has followed the last WAITING_BOARD.
+  bool running_again(const Uuid& id) {
+    auto events = control_->call_sync([id](store::ControlStore& s) { return s.run_events(id); });
+    bool waiting = false, running = false;
+    for (const auto& event : *events) {
+      if (event.to == model::RunState::kWaitingBoard) waiting = true, running = false;
+      if (event.to == model::RunState::kRunning) running = waiting;
+    }
+    return running;
+  }
   std::uint32_t frames(const Uuid& id) {
     store::TelemetryStore::Range range;
     range.run = id;

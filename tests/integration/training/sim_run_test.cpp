@@ -154,7 +154,7 @@ TEST_F(SimRunTest, RestartedDaemonGoesOnByItself) {
     std::this_thread::sleep_for(300ms);  // a resident run goes on meanwhile
 
     SimRig second(dir, port);
-    EXPECT_TRUE(second.wait_state(run->id, RunState::kRunning, 10s));
+    EXPECT_TRUE(second.wait_until([&] { return second.running_again(run->id); }, 10s));
     ASSERT_TRUE(second.wait_state(run->id, RunState::kSucceeded))
         << second.run(run->id).reason.text;
     EXPECT_EQ(second.run(run->id).final_state_hash, expected);

@@ -328,6 +328,7 @@ asio::awaitable<Status> FakeSession::send(model::Resource resource, std::uint32_
     case R::kWeights:
       if (content->size() != 80) co_return absl::InvalidArgumentError("weights: size");
       b.value = get64(*content, 64);
+      if (b.job == JobState::kReady && b.step == 0) co_return absl::OkStatus();
       b.weights_k = static_cast<std::uint8_t>((*content)[46]);
       b.run_id = {};
       b.job = JobState::kNone;
@@ -373,6 +374,8 @@ asio::awaitable<Result<model::DeviceState>> FakeSession::start_run(StartRun star
   if (active && b.run_id != start.run_id)
     co_return absl::FailedPreconditionError("another run is active");
   if (b.image.empty()) co_return absl::FailedPreconditionError("no model image");
+  if (start.from_weights && b.one_copy_of_weights)
+    co_return absl::ResourceExhaustedError("memory: bytes wanted for training");
   b.spec = start.spec;
   b.resident = !start.spec.streamed;
   if (!start.expect_state.is_zero()) {

@@ -29,9 +29,10 @@ class FakeBoard : public std::enable_shared_from_this<FakeBoard> {
   std::chrono::milliseconds step_time{1};
   // Hears of each operation before it is done; an error is its answer. May call drop() or reset().
   std::function<Status(const std::string& op)> before;
-  bool corrupt_epochs = false;    // epoch records change from now on
-  bool lose_epoch_event = false;  // the next epoch record is not sent unasked
-  bool duplicate_epochs = false;  // each epoch record is sent twice
+  bool one_copy_of_weights = false;  // StartRun{from_weights} is RESOURCE_EXHAUSTED
+  bool corrupt_epochs = false;       // epoch records change from now on
+  bool lose_epoch_event = false;     // the next epoch record is not sent unasked
+  bool duplicate_epochs = false;     // each epoch record is sent twice
 
   // ---- what happens to it
   void drop(const char* why = "cable pulled");  // the session ends; the board goes on

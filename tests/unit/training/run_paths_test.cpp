@@ -388,6 +388,14 @@ TEST_F(RunPathsTest, StartSnapshotIsWhereTrainingBegins) {
       << library.run(second->id).reason.text;
   EXPECT_NE(library.run(second->id).final_state_hash, one.final_state_hash);
   EXPECT_EQ(library.run(second->id).heldout_start, one.heldout_best);
+  // A board that cannot hold weights twice gets them after the start.
+  rig.on_links([&] { board->one_copy_of_weights = true; });
+  spec.hyper.streamed = true;
+  auto third = rig.create(spec);
+  ASSERT_TRUE(third.ok()) << third.status();
+  ASSERT_TRUE(rig.wait_state(third->id, RunState::kSucceeded))
+      << library.run(third->id).reason.text;
+  EXPECT_EQ(library.run(third->id).final_state_hash, library.run(second->id).final_state_hash);
   spec.hyper.k = 8;  // the snapshot has 15
   EXPECT_EQ(rig.create(spec).status().code(), absl::StatusCode::kInvalidArgument);
 }
