@@ -150,4 +150,18 @@ describe("WatchHub", () => {
     expect((script.requests[0]?.topics.length ?? 0) + added).toBeLessThanOrEqual(256);
     hub.detach(a.port);
   });
+
+  it("lets a tab go that said bye, and takes it back when it is looked at", async () => {
+    const { script, hub, tab } = setUp();
+    const a = tab();
+    hub.attach(a.port);
+    await script.say({ events: [boardEvent(1, "one")], snapshotDone: true });
+    hub.receive(a.port, { type: "bye" });
+    hub.receive(a.port, { type: "hidden" });
+    hub.receive(a.port, { type: "alive" });
+    expect(script.requests.length).toBe(1);
+    hub.receive(a.port, { type: "visible", hiddenMs: 1000 });
+    expect(script.requests.length).toBe(2);
+    hub.detach(a.port);
+  });
 });

@@ -110,7 +110,9 @@ export class WatchHub {
       return;
     }
     if (tab === undefined) {
-      this.attach(port); // it was thought dead
+      // Thought dead, or back from the browser's cache. A page that is being left says "hidden" last.
+      if (message.type !== "topics" && message.type !== "visible") return;
+      this.attach(port);
       this.receive(port, message);
       return;
     }
