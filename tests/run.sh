@@ -107,6 +107,8 @@ suite_gates() {
   check gates/layering python3 tests/layering/check_includes.py
   check gates/buf-lint npm --prefix web run lint-proto
   check gates/generated-bindings npm --prefix web run check-generated
+  check gates/web-layers npm --prefix web run check-layers
+  check gates/web-format npm --prefix web run check-format
   check gates/repository-words tests/gates/check_words.sh
   check gates/file-length tests/gates/check_length.sh
 }
