@@ -339,6 +339,7 @@ asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(Ev
   const auto shown = std::make_shared<std::chrono::steady_clock::time_point>();
   const std::uint32_t total = set->count();
   model::Job job = task.job;
+  job.meta.etag = 0;
   const std::string actor = task.actor;
   std::function<void(std::uint32_t)> progress = [this, shown, total, job,
                                                  actor](std::uint32_t done) mutable {
@@ -349,10 +350,8 @@ asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(Ev
     store::Batch batch;
     batch.actor = actor;
     batch.changes.push_back(store::PutJob{job});
-    batch.changes.back() = store::PutJob{job};
     env_->control.commit(std::move(batch), [](Result<std::vector<model::Event>>) {});
   };
-  job.meta.etag = 0;
   StopFn stop = [this] { return env_->stopping; };
   auto outcome = co_await evaluate_streamed(*env_, *session, *set, stop, std::move(progress));
   if (!outcome.ok()) co_return outcome.status();

@@ -9,6 +9,9 @@
 namespace odt::training {
 namespace {
 
+// Capability bits (proto/README.md, Session).
+constexpr std::uint32_t kCapResident = 1u << 2, kCapStreamed = 1u << 3;
+
 std::uint64_t product(const std::vector<std::uint32_t>& shape) {
   std::uint64_t n = 1;
   for (const auto d : shape) n *= d;
@@ -82,6 +85,18 @@ Result<std::vector<Placement>> placements(const model::Model& model, const model
                                           const model::HyperParams& asked, std::uint32_t batch) {
   if (board.max_batch != 0 && !asked.batch) batch = std::min(batch, board.max_batch);
   auto all = all_placements(asked, batch);
+  if (board.caps != 0) {
+    const auto can = [&board](const Placement& p) {
+      return (board.caps & (p.streamed ? kCapStreamed : kCapResident)) != 0;
+    };
+    std::erase_if(all, [&can](const Placement& p) { return !can(p); });
+    if (all.empty())
+      return with_reason(
+          absl::FailedPreconditionError(absl::StrCat(
+              "board ", board.name, " cannot train with ",
+              asked.streamed.value_or(false) ? "streamed batches" : "resident samples")),
+          "NO_CAPABILITY", "Leave streamed out, or use firmware that can.");
+  }
   const bool known =
       board.ram_bytes != 0 && (all.front().k <= 8 ? model.ram_k8_bytes : model.ram_k16_bytes) != 0;
   if (!known) return all;

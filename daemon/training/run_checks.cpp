@@ -86,6 +86,12 @@ Status check_shapes(const model::Model& model, const model::Dataset& dataset, bo
 Status check_settings(const RunParts& parts, const model::HyperParams& asked,
                       model::HyperParams* guess) {
   ODT_TRY(check_asked(asked));
+  if (parts.board.max_layers != 0 && parts.model.trainable_layers > parts.board.max_layers)
+    return refuse(
+        absl::InvalidArgumentError(absl::StrCat(
+            "model '", parts.model.name, "' has ", parts.model.trainable_layers,
+            " trainable layers; board ", parts.board.name, " takes ", parts.board.max_layers)),
+        "OUT_OF_RANGE", "Compile the model with fewer trainable layers.");
   const bool fixed = asked.policy == model::Policy::kFixed;
   const SampleCounts counts{parts.dataset.train, parts.dataset.heldout};
   // Which step the policy will take is known only after the first evaluation: both must do.

@@ -111,7 +111,10 @@ asio::awaitable<void> RunTask::end(RunState state, Status why) {
                          : state == RunState::kCancelled ? "cancelled"
                                                          : "failed: " + reason.text));
   auto saved = co_await save(std::move(what));
-  if (!saved.ok()) env_->say(4, absl::StrCat(shown(), ": store: ", saved.ToString()));
+  if (saved.ok()) co_return;
+  // The caller's loop comes here again: not at once, the store may be full for a while.
+  env_->say(4, absl::StrCat(shown(), ": store: ", saved.ToString()));
+  co_await idle(std::chrono::milliseconds(1000));
 }
 
 asio::awaitable<Result<model::Run>> RunTask::set_desired(CallContext ctx, Desired desired,

@@ -149,6 +149,22 @@ TEST_F(SettingsTest, TooBigSaysWhatWouldFit) {
   EXPECT_NE(remedy_of(check_settings(parts, {}, nullptr)).find("smaller model"), std::string::npos);
 }
 
+TEST_F(SettingsTest, WhatTheFirmwareCannotDo) {
+  HyperParams asked;
+  asked.policy = model::Policy::kFixed;
+  HyperParams guess;
+  parts.board.ram_bytes = 1 << 20;
+  parts.board.caps = 1u << 3;  // streamed only
+  ASSERT_TRUE(check_settings(parts, asked, &guess).ok());
+  EXPECT_TRUE(*guess.streamed);
+  asked.streamed = false;
+  EXPECT_EQ(reason_of(check_settings(parts, asked, nullptr)), "NO_CAPABILITY");
+  asked.streamed.reset();
+  parts.board.max_layers = 4;
+  parts.model.trainable_layers = 5;
+  EXPECT_EQ(refusal(asked), "model 'fmnist' has 5 trainable layers; board m3-1 takes 4");
+}
+
 TEST_F(SettingsTest, ShapesAndClasses) {
   EXPECT_TRUE(check_shapes(parts.model, parts.dataset, true).ok());
   parts.dataset.shape = {28, 28};
