@@ -8,13 +8,6 @@
 #include "base/result.h"
 #include "compiler/ir.h"
 
-namespace onnx {
-class AttributeProto;
-class NodeProto;
-class ModelProto;
-class TensorProto;
-}  // namespace onnx
-
 namespace odt::compiler {
 
 // A constant: float or integer values, row-major.
