@@ -68,7 +68,10 @@ Status show(Context& context, const std::string& word) {
   table.add({"attempt", std::to_string(r.attempt())});
   table.add({"steps", absl::StrCat(r.steps_done(), " of ", r.steps_total())});
   table.add({"rules", hyper_text(r.effective())});
-  table.add({"replay", without_prefix(v1::Run::ReplayVerdict_Name(r.replay()), "REPLAY_VERDICT_")});
+  const auto verdict = v1::Run::ReplayVerdict_Name(r.replay());
+  table.add({"replay", r.replay() == v1::Run::REPLAY_VERDICT_UNSPECIFIED
+                           ? "not done"
+                           : without_prefix(verdict, "REPLAY_VERDICT_")});
   if (!r.reason().text().empty())
     table.add({"why", r.reason().text() + (r.reason().remedy().empty() ? "" : "; ") +
                           r.reason().remedy()});
@@ -116,7 +119,7 @@ Status epochs(Context& context, const std::string& word) {
   Table table({"ATTEMPT", "EPOCH", "STEP", "LOSS", "TRAIN", "HELD-OUT", "BEST STEP", "STATE"});
   for (const auto& e : response.epochs()) {
     out.push_back(to_json(e));
-    table.add({std::to_string(e.attempt()), std::to_string(e.epoch()), std::to_string(e.step()),
+    table.add({std::to_string(e.attempt()), std::to_string(e.epoch() + 1), std::to_string(e.step()),
                loss_text(e.loss()), accuracy_text(e.train()), accuracy_text(e.heldout()),
                std::to_string(e.best_step()), hex(e.state_hash()).substr(0, 12)});
   }

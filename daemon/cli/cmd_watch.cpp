@@ -40,7 +40,7 @@ std::string describe(const v1::Event& event) {
       return "run " + hex(event.run_event().run_id()) + " " + state_word(event.run_event().from()) +
              " -> " + state_word(event.run_event().to()) + " " + event.run_event().cause();
     case v1::Event::kEpoch:
-      return absl::StrCat("run ", hex(event.epoch().run_id()), " epoch ", event.epoch().epoch(),
+      return absl::StrCat("run ", hex(event.epoch().run_id()), " epoch ", event.epoch().epoch() + 1,
                           " loss ", loss_text(event.epoch().loss()), " held-out ",
                           accuracy_text(event.epoch().heldout()));
     case v1::Event::kJob:
@@ -62,8 +62,8 @@ std::string describe(const v1::Event& event) {
 std::string describe(const v1::TelemetryFrame& f) {
   std::string out = absl::StrCat("step ", f.step());
   if (f.gap() != 0) return absl::StrCat(out, " and ", f.gap() - 1, " more have no record");
-  absl::StrAppend(&out, " loss ", loss_text(f.loss()), " right ", f.correct(), "/",
-                  f.loss().count(), " shifts");
+  if (f.loss().count() != 0) absl::StrAppend(&out, " loss ", loss_text(f.loss()));
+  absl::StrAppend(&out, " right ", f.correct(), " shifts");
   for (const auto& layer : f.layers()) absl::StrAppend(&out, " ", layer.shift());
   return out;
 }

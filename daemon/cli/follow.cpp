@@ -110,7 +110,7 @@ class RunFollower {
   }
 
   void show_epoch(const v1::EpochResult& epoch) {
-    std::string line = absl::StrCat("epoch ", epoch.epoch());
+    std::string line = absl::StrCat("epoch ", epoch.epoch() + 1);
     if (run_.effective().has_epochs()) line += absl::StrCat("/", run_.effective().epochs());
     line += "  loss " + loss_text(epoch.loss());
     line += "  train " + accuracy_text(epoch.train());

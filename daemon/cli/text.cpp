@@ -80,6 +80,7 @@ std::string size_text(std::uint64_t bytes) {
 
 std::string duration_text(std::int64_t us) {
   const double seconds = static_cast<double>(us) / 1e6;
+  if (us < 1000) return std::to_string(us) + " us";
   if (seconds < 1) return printed("%.0f ms", seconds * 1000);
   if (seconds < 60) return printed("%.1f s", seconds);
   const auto whole = static_cast<std::int64_t>(seconds);

@@ -15,7 +15,7 @@ std::string clean(std::string_view text);
 std::string hex(std::string_view raw);
 std::string percent(std::uint64_t part, std::uint64_t whole);  // "81.3 %", "-" where whole is 0
 std::string size_text(std::uint64_t bytes);                    // "1.5 KB" (1024)
-std::string duration_text(std::int64_t us);                    // "850 ms", "12.3 s", "4 min 05 s"
+std::string duration_text(std::int64_t us);  // "90 us", "850 ms", "12.3 s", "4 min 05 s"
 std::string ago_text(std::int64_t time_us, std::int64_t now_us);  // "3 s ago", "never" for 0
 std::string clock_text(std::int64_t time_us);                     // local "14:03:07"
 // sum * 2^exp2 / count; "-" where count is 0.
