@@ -3,7 +3,7 @@
 
 usage: odtd_process.py ODTD SCRATCH_DIR
 """
-import ctypes
+import faulthandler
 import http.client
 import json
 import os
@@ -26,8 +26,8 @@ GET_INFO = "/odt.api.v1.SystemService/GetInfo"
 WATCH = "/odt.api.v1.WatchService/Watch"
 
 
-def die_with_parent():
-    ctypes.CDLL("libc.so.6").prctl(1, signal.SIGKILL)
+# A child that ends with this process. No preexec_fn: after a fork of gRPC's threads it can hang.
+WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"]
 
 
 def call(channel, method, request=b""):
@@ -62,10 +62,10 @@ def fields(message):
 class Odtd:
     def __init__(self, data_dir, *flags):
         self.data_dir = pathlib.Path(data_dir)
-        self.flags = [ODTD, "--data-dir", str(data_dir), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
+        self.flags = [*WITH_PARENT, ODTD, "--data-dir", str(data_dir), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
                       "--socket", str(self.data_dir) + ".sock", *flags]
         self.log = open(self.data_dir.parent / "odtd.log", "ab")
-        self.process = subprocess.Popen(self.flags, stderr=self.log, preexec_fn=die_with_parent)
+        self.process = subprocess.Popen(self.flags, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         self.endpoints = {}
 
     def wait(self):
@@ -92,7 +92,8 @@ class Odtd:
 
 
 def run(*flags):
-    done = subprocess.run([ODTD, *flags], capture_output=True, text=True, timeout=60, preexec_fn=die_with_parent)
+    done = subprocess.run([*WITH_PARENT, ODTD, *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=60)
     return done.returncode, done.stderr
 
 
@@ -108,6 +109,7 @@ class OdtdTest(unittest.TestCase):
             if odtd.process.poll() is None:
                 odtd.process.kill()
                 odtd.process.wait()
+            odtd.log.close()
         log = self.scratch / "odtd.log"
         if log.exists():
             shutil.copy(log, pathlib.Path(SCRATCH) / f"{self.id().rsplit('.', 1)[-1]}.log")
@@ -135,6 +137,7 @@ class OdtdTest(unittest.TestCase):
         self.assertIn(b"grpc-status: 0", answer)
         web.request("GET", "/readyz")
         self.assertEqual(web.getresponse().read(), b"ready\n")
+        web.close()
         with socket.create_connection(("127.0.0.1", odtd.endpoints["listen_port"]), timeout=5):
             pass
         self.assertEqual(odtd.stop(), 0)
@@ -262,5 +265,6 @@ class OdtdTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(100, exit=True)
     ODTD, SCRATCH = sys.argv[1], sys.argv[2]
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

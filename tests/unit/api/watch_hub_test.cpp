@@ -222,7 +222,9 @@ TEST_F(WatchHubTest, NoGapAndNoDuplicateWhileChangesGoOn) {
     std::set<std::string> ids;
     for (const auto& event : consumer->events()) EXPECT_TRUE(ids.insert(event.job().id()).second);
     // Of old jobs a snapshot shows the newest thousand.
-    if (total <= 1000) EXPECT_EQ(static_cast<std::int64_t>(ids.size()), total);
+    if (total <= 1000) {
+      EXPECT_EQ(static_cast<std::int64_t>(ids.size()), total);
+    }
     const auto seqs = consumer->seqs();
     for (std::size_t i = 1; i < seqs.size(); ++i) EXPECT_EQ(seqs[i], seqs[i - 1] + 1);
   }
