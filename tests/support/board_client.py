@@ -122,6 +122,8 @@ class Board:
         self.decoder = Decoder()
         self.queue = []
         self.events = []  # (id, Event)
+        self.event_ids = set()
+        self.event_from = 1
         self.logs = []
         self.session = random.randint(1, 65535)
         self.request_id = 0
@@ -154,7 +156,9 @@ class Board:
         if kind == EVENT:
             event = pb.Event()
             event.ParseFromString(payload)
-            self.events.append((ident, event))
+            if ident not in self.event_ids:
+                self.event_ids.add(ident)
+                self.events.append((ident, event))
         elif kind == LOG:
             log = pb.Log()
             log.ParseFromString(payload)
@@ -200,18 +204,33 @@ class Board:
             self.send(HELLO, 1, hello.SerializeToString())
             frame = self.take([HELLO_ACK], 0.5, lambda f: f[1] == self.session)
             if frame:
-                self.ack = pb.HelloAck()
+                before, self.ack = self.ack, pb.HelloAck()
                 self.ack.ParseFromString(frame[3])
+                if before is None or before.boot_id != self.ack.boot_id:
+                    self.event_ids, self.event_from = set(), self.ack.next_event
                 return self.ack
         raise TimeoutError("no HELLO_ACK")
 
     def ping(self):
         nonce = random.getrandbits(32)
-        self.send(PING, nonce)
-        frame = self.take([PONG], self.timeout, lambda f: f[2] == nonce)
-        pong = pb.Pong()
-        pong.ParseFromString(frame[3])
-        return pong
+        end = time.monotonic() + self.timeout
+        while time.monotonic() < end:
+            self.send(PING, nonce)
+            frame = self.take([PONG], 1.0, lambda f: f[2] == nonce)
+            if frame:
+                pong = pb.Pong()
+                pong.ParseFromString(frame[3])
+                return pong
+        raise TimeoutError("no PONG")
+
+    def refill(self):
+        """Asks for events that were lost on the way."""
+        missing = [i for i in range(self.event_from, self.ping().next_event)
+                   if i not in self.event_ids]
+        if missing:
+            first = self.request(get_telemetry_from=pb.GetTelemetryFrom(
+                event_id=missing[0])).telemetry.first
+            self.event_from = max(self.event_from, first)
 
     def request(self, **op):
         """Sends Request(op=...), repeats it until the answer comes; raises BoardError."""
@@ -316,7 +335,7 @@ class Board:
             if left <= 0:
                 raise TimeoutError(f"no {kind} event; logs: {self.logs}")
             if not self.pump(min(left, 0.5)):
-                self.ping()
+                self.refill()
 
     def evaluate_streamed(self, eval_id, model, blob, part=8):
         labels, data = parse_samples(blob)
@@ -355,6 +374,8 @@ class Board:
                 eval_id = on_epoch(epoch) if on_epoch else 0
                 self.request(end_epoch=pb.EndEpoch(run_id=run_id, attempt=attempt, epoch=epoch,
                                                    eval_id=eval_id))
+                record = self.wait_event("epoch", match=lambda e: e.epoch == epoch)
+                self.events.append((0, pb.Event(epoch=record)))  # for the caller too
                 self.request(ack_epoch=pb.AckEpoch(run_id=run_id, attempt=attempt, epoch=epoch))
         return records
 
