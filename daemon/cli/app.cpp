@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/commands.h"
 
@@ -34,8 +35,14 @@ void build(CLI::App& app, Context& context) {
 // The first argument that names no verb where one is expected: what it may have been meant to be.
 std::string verb_hint(const CLI::App& root, const std::vector<std::string>& arguments) {
   const CLI::App* at = &root;
+  bool value_follows = false;
   for (const std::string& argument : arguments) {
-    if (argument.starts_with('-')) continue;
+    if (std::exchange(value_follows, false)) continue;
+    if (argument.starts_with('-')) {
+      const CLI::Option* option = root.get_option_no_throw(argument);
+      value_follows = option != nullptr && option->get_items_expected_max() > 0;
+      continue;
+    }
     const auto verbs = at->get_subcommands([](const CLI::App*) { return true; });
     if (verbs.empty()) return {};
     std::vector<std::string> names;
