@@ -25,7 +25,7 @@ std::string_view without_port(std::string_view host) {
 
 bool is_address(const std::string& name) {
   in6_addr raw{};
-  if (name.size() > 2 && name.front() == '[')
+  if (name.size() > 2 && name.front() == '[' && name.back() == ']')
     return inet_pton(AF_INET6, name.substr(1, name.size() - 2).c_str(), &raw) == 1;
   return inet_pton(AF_INET, name.c_str(), &raw) == 1;
 }

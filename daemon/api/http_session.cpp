@@ -74,9 +74,9 @@ asio::awaitable<bool> HttpSession::read(beast::flat_buffer& buffer, Request& req
     request = parser.release();
     co_return true;
   }
-  if (error == http::error::body_limit && parser.is_header_done()) {
-    request = parser.release();
-    request.keep_alive(false);  // the rest of the body is on its way
+  if (error == http::error::body_limit) {
+    request = std::move(parser.get());  // the fields are there: Content-Length tells it at once
+    request.keep_alive(false);          // the rest of the body is on its way
     const Status why = with_reason(
         absl::ResourceExhaustedError("request body over " +
                                      std::to_string(shared_->options.max_message_bytes) + " bytes"),

@@ -322,7 +322,7 @@ TEST_F(WatchHubTest, TelemetrySeamHasNoGapAndNoDuplicate) {
   std::thread writer([&] {
     while (!stop) {
       append(run, 1, ++last);
-      if (last % 100 == 0) std::this_thread::sleep_for(milliseconds(1));
+      if (last % 20 == 0) std::this_thread::sleep_for(milliseconds(2));
     }
   });
   std::vector<std::shared_ptr<Consumer>> consumers;
@@ -333,8 +333,10 @@ TEST_F(WatchHubTest, TelemetrySeamHasNoGapAndNoDuplicate) {
   std::this_thread::sleep_for(milliseconds(200));
   stop = true;
   writer.join();
+  ASSERT_EQ(telemetry->dropped(), 0u);
   for (const auto& consumer : consumers) {
-    ASSERT_TRUE(consumer->until([&](const auto& r) { return count_frames(r) >= last; }));
+    ASSERT_TRUE(consumer->until([&](const auto& r) { return count_frames(r) >= last; }))
+        << consumer->steps().size() << " of " << last << ", resync " << consumer->last().resync();
     const auto steps = consumer->steps();
     ASSERT_EQ(steps.size(), last.load());
     for (std::uint32_t i = 0; i < last; ++i) ASSERT_EQ(steps[i], i + 1);
