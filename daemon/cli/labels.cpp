@@ -1,6 +1,7 @@
 #include "cli/labels.h"
 
 #include "cli/text.h"
+#include "odt/api/v1/types.pb.h"
 
 namespace odt::cli {
 

@@ -2,10 +2,16 @@
 
 #include <string>
 
-#include "odt/api/v1/types.pb.h"
+namespace odt::api::v1 {
+enum BoardStatus : int;
+enum PortState : int;
+enum RunState : int;
+class Accuracy;
+class Job;
+class Loss;
+}  // namespace odt::api::v1
 
-// API values as words. The one header of this room with generated types: only .cpp files include
-// it.
+// API values as words.
 namespace odt::cli {
 
 std::string state_word(api::v1::RunState state);
