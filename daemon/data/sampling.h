@@ -5,7 +5,8 @@
 
 namespace odt::data {
 
-// xorshift32; seed 0 becomes 0x9E3779B9. The output is the state after the step.
+// xorshift32 of rule 1.8: seed 0 becomes 0x9E3779B9, the first 4 outputs are discarded; the output
+// is the state after the step.
 class Xorshift32 {
  public:
   explicit Xorshift32(std::uint32_t seed) : x_(seed == 0 ? 0x9E3779B9u : seed) {
