@@ -106,6 +106,7 @@ suite_gates() {
      grep -E '\.(c|h|cc|cpp)$' | xargs clang-format --dry-run -Werror"
   check gates/layering python3 tests/layering/check_includes.py
   check gates/buf-lint npm --prefix web run lint-proto
+  check gates/buf-breaking npm --prefix web run check-breaking
   check gates/generated-bindings npm --prefix web run check-generated
   check gates/web-layers npm --prefix web run check-layers
   check gates/web-format npm --prefix web run check-format
