@@ -11,6 +11,7 @@ import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cases_bad_input  # noqa: E402
+import cases_fixtures  # noqa: E402
 import cases_recovery  # noqa: E402
 import cases_training  # noqa: E402
 import cases_soak  # noqa: E402
@@ -22,7 +23,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--soak", action="store_true")
     args = parser.parse_args()
-    modules = [cases_soak] if args.soak else [cases_training, cases_recovery, cases_bad_input]
+    modules = [cases_soak] if args.soak else [cases_training, cases_recovery, cases_bad_input, cases_fixtures]
     failed = 0
     for module in modules:
         for name, case in sorted(vars(module).items()):
