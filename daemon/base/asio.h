@@ -1,6 +1,7 @@
 #pragma once
 
-// The one way to include Asio: Boost 1.74 needs <utility> first with C++20, and has no awaitable operators.
+// The one way to include Asio: Boost 1.74 needs <utility> first with C++20, and has no awaitable
+// operators.
 // clang-format off
 #include <utility>
 
