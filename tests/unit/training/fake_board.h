@@ -37,6 +37,8 @@ class FakeBoard : public std::enable_shared_from_this<FakeBoard> {
   // ---- what happens to it
   void drop(const char* why = "cable pulled");  // the session ends; the board goes on
   void power_cycle();                           // session and RAM are gone
+  // Sends the record of an epoch again, changed: what only a broken or hostile board does.
+  void send_spoilt_epoch(std::uint32_t epoch, const std::function<void(model::EpochResult&)>& how);
 
   // ---- what it holds
   BoardUid uid;
