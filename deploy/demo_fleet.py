@@ -171,15 +171,15 @@ class Demo:
                                         "--epochs", epochs, "--evaluate", "--detach", *extra)["id"]
         ended = {}
         while len(ended) < len(runs):
-            done, total, parts = 0, 0, []
+            part, parts = 0.0, []
             for name, run_id in runs.items():
                 run = ended.get(name) or self.fleet.ctl("run", "show", run_id)
                 if run["state"] in FINAL:
                     ended[name] = run
-                done += run["steps_done"]
-                total += run["steps_total"] or 1
+                part += 1 if run["state"] in FINAL else run["steps_done"] / max(run["steps_total"], 1)
                 parts.append(f"{name} {run['epochs_done']}" if run["state"] not in FINAL else f"{name} done")
-            self.term.progress(f"adapting {bar(done / max(total, 1))} {100 * done // max(total, 1)} %  " + "  ".join(parts))
+            part /= len(runs)
+            self.term.progress(f"adapting {bar(part)} {100 * part:.0f} %  epochs: " + "  ".join(parts))
             time.sleep(0.4)
         for name, run in ended.items():
             if run["state"] != "SUCCEEDED":
