@@ -163,10 +163,10 @@ void FakeBoard::send_epoch(std::uint32_t which) {
 void FakeBoard::send_spoilt_epoch(std::uint32_t which,
                                   const std::function<void(model::EpochResult&)>& how) {
   if (!session || !session->alive_ || session->sink_ == nullptr) return;
-  model::EpochResult epoch = records[which];
-  if (which != epoch.epoch) epoch.epoch = which;
-  how(epoch);
-  session->sink_->on_epoch(epoch);
+  model::EpochResult record = records[which];
+  record.epoch = which;
+  how(record);
+  session->sink_->on_epoch(record);
 }
 
 void FakeBoard::job_event(const char* text) {
