@@ -86,7 +86,7 @@ struct Uploads::Impl {
       return bad_field(
           "size",
           std::to_string(size) + " bytes; allowed 1 to " + std::to_string(options.max_bytes),
-          "uploads.max_bytes in odtd.toml is the limit");
+          "uploads.max_mb in odtd.toml is the limit");
     struct statvfs disk {};
     if (::statvfs(options.folder.c_str(), &disk) != 0) return file_error(options.folder);
     const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;

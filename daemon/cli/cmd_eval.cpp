@@ -80,6 +80,17 @@ struct PcOptions {
   std::uint32_t epochs = 10, seed = 1;
 };
 
+// What came of it, in the words of odt-worker's result.
+void show_trained(Context& context, const PcOptions& o, const nlohmann::ordered_json& result) {
+  if (!o.name.empty()) context.say("model     " + o.name + "  " + result.value("model_hash", ""));
+  context.say("onnx      " + result.value("onnx_hash", ""));
+  const auto correct = result.value("correct", 0u), total = result.value("total", 0u);
+  context.say(
+      absl::StrCat("accuracy  ", percent(correct, total), "  (", correct, " of ", total, ")"));
+  for (const auto& warning : result.value("warnings", nlohmann::ordered_json::array()))
+    context.say("warning   " + (warning.is_string() ? warning.get<std::string>() : warning.dump()));
+}
+
 Status train_on_pc(Context& context, const PcOptions& o) {
   ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
   v1::TrainOnPcRequest request;
@@ -90,15 +101,14 @@ Status train_on_pc(Context& context, const PcOptions& o) {
   request.set_name(o.name);
   ODT_ASSIGN(const auto started, context.call<v1::TrainOnPcResponse>(request));
   ODT_ASSIGN(const v1::Job job, wait_for_job(context, started.job()));
+  const auto result = nlohmann::ordered_json::parse(job.result_json(), nullptr, false);
   if (context.json) {
     nlohmann::ordered_json out = to_json(job);
-    const auto result = nlohmann::ordered_json::parse(job.result_json(), nullptr, false);
     if (!result.is_discarded()) out["result"] = result;
     context.print_json(out);
-    return {};
+  } else if (result.is_object()) {
+    show_trained(context, o, result);
   }
-  context.say("onnx   " + hex(job.result_key()));
-  context.say("result " + job.result_json());
   return {};
 }
 

@@ -1885,7 +1885,7 @@ export declare const TrainOnPcRequestSchema: GenMessage<TrainOnPcRequest>;
  */
 export declare type TrainOnPcResponse = Message<"odt.api.v1.TrainOnPcResponse"> & {
   /**
-   * result_key: SHA-256 of the ONNX blob; result_json has the model hash
+   * result_key: model hash, without a name SHA-256 of the ONNX blob; result_json has both
    *
    * @generated from field: odt.api.v1.Job job = 1;
    */
