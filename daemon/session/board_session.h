@@ -32,9 +32,9 @@ class SessionSink {
 };
 
 // One conversation with one board, from HELLO to loss, bound to one boot_id. Every operation
-// retries inside (RTO of device-link 1.4) and fails with UNAVAILABLE when the session ends; errors
-// that the board answers keep the board's code and text. All on the links thread; operations of one
-// session queue behind each other.
+// retries inside (RTO: proto/README.md, Requests) and fails with UNAVAILABLE when the session ends;
+// errors that the board answers keep the board's code and text. All on the links thread; operations
+// of one session queue behind each other.
 class BoardSession {
  public:
   virtual ~BoardSession() = default;

@@ -20,7 +20,7 @@ typedef struct {
   uint64_t abs_delta_sum;  /* in grid LSBs */
   uint64_t propagated;     /* delta values that reached the layer's output */
   uint64_t zero_propagated;
-  uint64_t update_q8; /* rule 1.12's a, of every 16th step */
+  uint64_t update_q8; /* rule 1.14's u_q8, of every 16th step */
   uint32_t update_n;
 } odt_layer_stats_t;
 
