@@ -116,6 +116,8 @@ bool job_start_due(const app_t* app);
 uint8_t job_reported_state(const app_t* app);
 void job_start(app_t* app, const request_t* q, response_t* r);
 void job_train_step(app_t* app, const request_t* q, response_t* r);
+/* Carries out a step that was answered with ACCEPTED; true: there is more. */
+bool job_step_later(app_t* app);
 void job_end_epoch(app_t* app, const request_t* q, response_t* r);
 void job_ack_epoch(app_t* app, const request_t* q, response_t* r);
 void job_control(app_t* app, const request_t* q, response_t* r);

@@ -159,7 +159,8 @@ static bool telemetry_waits(app_t* app) {
 
 bool job_work(app_t* app) {
   app_job_t* j = &app->job;
-  if (j->streamed || xfer_freezes(app)) return false;
+  if (xfer_freezes(app)) return false;
+  if (j->streamed) return job_step_later(app);
   if (j->state == JOB(EPOCH_HOLD)) {
     if (!release_hold(app)) return false;
     j->state = JOB(RUNNING);

@@ -198,33 +198,83 @@ static bool may_step(app_t* app, const odt_device_v1_TrainStep* s, response_t* r
   return true;
 }
 
+static bool find_batch(app_t* app, uint32_t slot, uint32_t batch_id, odt_samples_t* batch) {
+  const app_region_id_t id = (app_region_id_t)(APP_REGION_SLOT0 + (slot & 1u));
+  return slot <= 1 && arena_samples(app, id, batch) && app->region[id].batch_id == batch_id;
+}
+
+static bool step_now(app_t* app, const odt_samples_t* batch, odt_error_t* err) {
+  app_job_t* j = &app->job;
+  const uint32_t begin = app->hal.now_us(app->hal.ctx);
+  if (odt_trainer_step(&app->trainer, batch, &j->last, err) != ODT_OK) return false;
+  j->has_last = true;
+  j->step_us = app->hal.now_us(app->hal.ctx) - begin;
+  j->epoch_us += j->step_us;
+  j->epoch_steps++;
+  return true;
+}
+
+static void accept(const app_job_t* j, response_t* r) {
+  r->accepted_ms = (j->step_us + 999u) / 1000u;
+}
+
+bool job_step_later(app_t* app) {
+  app_job_t* j = &app->job;
+  app_later_t* l = &j->later;
+  if (!l->waits) return false;
+  const bool sent = (app->link.pending & APP_TX_RSP) == 0 && app->link.tx_size == 0;
+  if (!sent && app_live(app)) return true; /* ACCEPTED leaves first */
+  l->waits = false;
+  odt_samples_t batch;
+  /* Stopped or overwritten meanwhile: as if the request had not come. */
+  if (j->state != JOB(READY) || l->step != odt_trainer_step_count(&app->trainer) ||
+      !find_batch(app, l->slot, l->batch_id, &batch)) {
+    return false;
+  }
+  l->error = (odt_error_t){.status = ODT_OK, .index = -1};
+  l->failed = !step_now(app, &batch, &l->error);
+  return true;
+}
+
 void job_train_step(app_t* app, const request_t* q, response_t* r) {
   const odt_device_v1_TrainStep* s = &q->op.train_step;
   app_job_t* j = &app->job;
+  app_later_t* l = &j->later;
   if (!run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
   if (j->has_last && s->step == j->last.step &&
       s->step + 1 == odt_trainer_step_count(&app->trainer)) {
     answer_step(app, r);
     return;
   }
+  const bool asked = s->step == l->step && s->batch_id == l->batch_id && s->slot == l->slot;
+  if (l->waits && asked) {
+    accept(j, r);
+    return;
+  }
+  if (l->failed && asked) {
+    l->failed = false;
+    refuse_odt(r, &l->error);
+    return;
+  }
   if (!may_step(app, s, r)) return;
   odt_samples_t batch;
-  const app_region_id_t slot = (app_region_id_t)(APP_REGION_SLOT0 + (s->slot & 1u));
-  if (s->slot > 1 || !arena_samples(app, slot, &batch) ||
-      app->region[slot].batch_id != s->batch_id) {
+  if (!find_batch(app, s->slot, s->batch_id, &batch)) {
+    const app_region_id_t slot = (app_region_id_t)(APP_REGION_SLOT0 + (s->slot & 1u));
     refuse_limit(r, CODE(FAILED_PRECONDITION), "batch is not in the slot: batch_id", s->batch_id,
                  ", held ", s->slot > 1 ? -1 : (int64_t)app->region[slot].batch_id);
     return;
   }
+  if (j->step_us > APP_ACCEPT_US) {
+    *l = (app_later_t){
+        .waits = true, .slot = (uint8_t)s->slot, .step = s->step, .batch_id = s->batch_id};
+    accept(j, r);
+    return;
+  }
   odt_error_t err = {.status = ODT_OK, .index = -1};
-  const uint32_t begin = app->hal.now_us(app->hal.ctx);
-  if (odt_trainer_step(&app->trainer, &batch, &j->last, &err) != ODT_OK) {
+  if (!step_now(app, &batch, &err)) {
     refuse_odt(r, &err);
     return;
   }
-  j->has_last = true;
-  j->epoch_us += app->hal.now_us(app->hal.ctx) - begin;
-  j->epoch_steps++;
   answer_step(app, r);
 }
 

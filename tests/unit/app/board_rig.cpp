@@ -42,7 +42,10 @@ BoardRig::BoardRig(RigOptions options)
     return n;
   };
   hal_.now_ms = [](void* ctx) { return static_cast<BoardRig*>(ctx)->now_us_ / 1000; };
-  hal_.now_us = [](void* ctx) { return static_cast<BoardRig*>(ctx)->now_us_; };
+  hal_.now_us = [](void* ctx) {
+    auto* rig = static_cast<BoardRig*>(ctx);
+    return rig->now_us_ += rig->work_us;
+  };
   hal_.entropy = [](void* ctx) { return static_cast<BoardRig*>(ctx)->options_.seed; };
   if (options_.can_reset) {
     hal_.reset = [](void* ctx) { static_cast<BoardRig*>(ctx)->reset_ = true; };

@@ -77,6 +77,7 @@ class BoardRig {
   std::vector<std::string> logs;
 
   std::uint32_t step_us = 100;
+  std::uint32_t work_us = 0;  // passes at each look at the microsecond clock: slow kernels
 
  private:
   void collect();

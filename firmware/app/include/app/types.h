@@ -22,6 +22,8 @@
 #define APP_LINK_DOWN_MS 5000u
 #define APP_XFER_STALL_MS 5000u
 #define APP_HOLD_MS 5000u
+/* A step that will take longer is answered before it is done. */
+#define APP_ACCEPT_US 50000u
 
 /* HelloAck.caps, proto/README.md. */
 #define APP_CAP_IDENTIFY 0x001u
@@ -115,6 +117,14 @@ typedef struct {
   uint64_t loss;
 } app_eval_t;
 
+/* A streamed step that was answered with ACCEPTED. */
+typedef struct {
+  bool waits, failed;
+  uint8_t slot;
+  uint32_t step, batch_id;
+  odt_error_t error; /* where it failed: told once */
+} app_later_t;
+
 typedef struct {
   uint8_t state; /* odt.device.v1.JobState */
   uint8_t run_id[16];
@@ -130,6 +140,8 @@ typedef struct {
   uint32_t last_step_ms;
   uint64_t epoch_us;
   uint32_t epoch_steps;
+  uint32_t step_us; /* of the last streamed step; 0: none yet */
+  app_later_t later;
 } app_job_t;
 
 typedef struct {
