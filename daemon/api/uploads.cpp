@@ -12,25 +12,12 @@
 
 #include "api/errors.h"
 #include "base/asio.h"
+#include "base/fd.h"
 
 namespace odt::api {
 namespace {
 
 namespace fs = std::filesystem;
-
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Status file_error(const std::string& what) {
   const int code = errno;
@@ -133,11 +120,11 @@ struct Uploads::Impl {
     const std::uint64_t held = upload.received - offset;
     if (held >= data.size()) return upload.received;
     data.remove_prefix(held);
-    const File file(::open(part(id).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0640));
-    if (file.fd() < 0) return file_error("upload " + id.hex());
-    if (const Status written = write_all(file.fd(), data, upload.received); !written.ok()) {
+    const Fd file(::open(part(id).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0640));
+    if (file.get() < 0) return file_error("upload " + id.hex());
+    if (const Status written = write_all(file.get(), data, upload.received); !written.ok()) {
       // Nothing half-written counts as received.
-      if (::ftruncate(file.fd(), static_cast<off_t>(upload.received)) != 0)
+      if (::ftruncate(file.get(), static_cast<off_t>(upload.received)) != 0)
         return file_error("upload " + id.hex());
       return written;
     }

@@ -7,24 +7,11 @@
 
 #include <cstring>
 
+#include "base/fd.h"
 #include "data/dataset.h"
 
 namespace odt::data {
 namespace {
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Status sys_error(const std::string& path, const char* what) {
   const int e = errno;

@@ -12,24 +12,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fd.h"
+
 namespace odt::link {
 namespace {
-
-// Closes unless released; keeps errors of later calls from leaking the descriptor.
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 Status locked(const std::string& path) {
   return absl::AlreadyExistsError(path +
