@@ -49,7 +49,11 @@ def test_guard_never_ends_worse_on_the_heldout_set(bin_dir):
         run = world.ctl("train", "--board", "sim", "--model", "small", "--data", "healthy", "--epochs", 3, "--policy", "fixed",
                         "--k", 8, "--mu-weight", 4, "--batch", 8, "--evaluate", "--detach")["id"]
         run = world.wait_run(run)
-        assert run["heldout_best"]["correct"] >= run["heldout_start"]["correct"]
+        epochs = [e["heldout"]["correct"] for e in world.ctl("run", "epochs", run["id"])]
+        assert min(epochs) < run["heldout_start"]["correct"], f"nothing to guard against: {epochs}"
+        assert run["heldout_best"]["correct"] == max([run["heldout_start"]["correct"], *epochs])
+        now_held = world.ctl("eval", "--board", "sim", "--data", "healthy", "--split", "heldout", timeout=60)
+        assert now_held["accuracy"] == run["heldout_best"], "the board does not hold the best weights"
         if run["best_step"] == 0:
             assert run["after"]["correct"] == run["before"]["correct"]
 
