@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails on an #include or import edge that the layer table does not allow.
+"""Fails on an #include edge that the layer table does not allow (the dashboard's: web/scripts/check-layers.mjs).
 
 The table is the architecture: a room may use itself and what stands in its row. Run from anywhere; prints each
 forbidden edge as file:line and exits 1.
@@ -36,8 +36,6 @@ ALLOWED = {
 DAEMON_ROOMS = {p.name for p in (ROOT / "daemon").iterdir() if p.is_dir()}
 # Only these may include generated protobuf headers (and compiler/ its ONNX ones).
 PB_HEADERS_IN = {"daemon/wire/device_codec.h", "daemon/api/api_convert.h"}
-
-WEB_ORDER = ["api", "store", "charts", "views"]  # src/<room> may import from itself and earlier ones
 
 
 def room_of(path: pathlib.Path) -> str | None:
@@ -97,29 +95,8 @@ def check_native() -> list[str]:
     return faults
 
 
-def check_web() -> list[str]:
-    faults = []
-    src = ROOT / "web" / "src"
-    for path in sorted(src.rglob("*.ts*")):
-        parts = path.relative_to(src).parts
-        if parts[0] not in WEB_ORDER or ".test." in path.name:
-            continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            match = re.search(r"""from\s+['"](\.[^'"]+)['"]""", line)
-            if not match:
-                continue
-            target = (path.parent / match.group(1)).resolve()
-            try:
-                room = target.relative_to(src).parts[0]
-            except ValueError:
-                continue
-            if room in WEB_ORDER and WEB_ORDER.index(room) > WEB_ORDER.index(parts[0]):
-                faults.append(f"web/src/{'/'.join(parts)}:{number}: {parts[0]} may not import from {room}")
-    return faults
-
-
 def main() -> int:
-    faults = check_native() + check_web()
+    faults = check_native()
     for fault in faults:
         print(fault)
     print(f"layering: {len(faults)} forbidden edges")
