@@ -349,6 +349,17 @@ class Board:
             seq += 1
         return result
 
+    def train_step(self, step):
+        """The step's record. A step that was only accepted (the one before was slow) is asked for again."""
+        end = time.monotonic() + 3 * self.timeout
+        while True:
+            answer = self.request(train_step=step)
+            if answer.HasField("step"):
+                return answer.step
+            if time.monotonic() > end:
+                raise TimeoutError(f"step {step.step} is accepted and never done; logs: {self.logs}")
+            time.sleep(min(answer.accepted_ms, 1000) / 1000)
+
     def train_streamed(self, run_id, spec, blob, attempt=1, steps=None, on_epoch=None):
         """Streams the run from the step the board is at; the host orders (rule 1.8)."""
         labels, data = parse_samples(blob)
@@ -366,9 +377,8 @@ class Board:
             self.push(pb.RESOURCE_BATCH,
                       make_samples(bytes(labels[i] for i in picked), [data[i] for i in picked],
                                    blob[6]), index=step % 2, batch_id=step + 1)
-            records.append(self.request(train_step=pb.TrainStep(
-                run_id=run_id, attempt=attempt, step=step, batch_id=step + 1,
-                slot=step % 2)).step)
+            records.append(self.train_step(pb.TrainStep(
+                run_id=run_id, attempt=attempt, step=step, batch_id=step + 1, slot=step % 2)))
             step += 1
             if step % per_epoch == 0:
                 eval_id = on_epoch(epoch) if on_epoch else 0

@@ -44,6 +44,11 @@ class Heard:
                 all(len(self.content.get(i, b"")) >= len(c) for i, c in other.content.items()) and
                 all(self.windows.get(i, (0, 0)) >= w for i, w in other.windows.items()))
 
+    def late_steps(self, other):
+        """Steps only accepted here (the machine made the one before take over 50 ms), done at once there."""
+        return [key for key, m in other.answers.items() if m.DESCRIPTOR.name == "Response" and m.HasField("step") and
+                not self.answers[key].ListFields()]
+
     def missing(self, other):
         return sorted(other.answers.keys() - self.answers.keys())[:5]
 
@@ -95,7 +100,10 @@ def test_recorded_host_of_0_1_finds_the_same_board(bin_dir):
     """Every answer, event and content of the board is what the board of 0.1 said, but for boots, clocks and sizes in RAM."""
     frames = conversation.frames(conversation.read(RECORDING))
     hello = next(conversation.message(f) for d, f in frames if d == conversation.TO_HOST and f[0] == bc.HELLO_ACK)
-    recorded, heard = with_board(bin_dir, hello.uid.hex(), lambda port: replay(frames, port))
+    for _ in range(5):
+        recorded, heard = with_board(bin_dir, hello.uid.hex(), lambda port: replay(frames, port))
+        if not heard.late_steps(recorded):
+            break
     for key, message in recorded.answers.items():
         assert heard.answers[key] == message, f"frame {key[0]:02x} {key[1]}: now\n{heard.answers[key]}\nthen\n{message}"
     assert heard.answers.keys() == recorded.answers.keys(), heard.answers.keys() - recorded.answers.keys()
