@@ -113,6 +113,12 @@ int report(Context& context, const Status& status) {
 }  // namespace
 
 int run_app(Context& context, const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    if (is_utf8(argument)) continue;
+    context.io.err << "odtctl: argument '" << clean(argument)
+                   << "' is not UTF-8\n  names and paths must be UTF-8\n";
+    return kExitUsage;
+  }
   CLI::App app("odtctl: boards that learn, from the command line", "odtctl");
   build(app, context);
   try {
@@ -124,6 +130,13 @@ int run_app(Context& context, const std::vector<std::string>& arguments) {
     return usage_error(context, app, error, arguments);
   }
   return report(context, context.action());
+}
+
+int finish_output(Context& context, int code) {
+  context.io.out.flush();
+  if (context.io.out.good() || code != kExitOk) return code;
+  context.io.err << "odtctl: the output could not be written whole (disk full or closed?)\n";
+  return kExitFailed;
 }
 
 }  // namespace odt::cli

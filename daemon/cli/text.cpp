@@ -16,23 +16,35 @@ std::string printed(const char* format, double value) {
   return buffer;
 }
 
-// Length of the valid UTF-8 sequence at text[i] that a terminal may show; 0: none.
-std::size_t shown_length(std::string_view text, std::size_t i) {
+struct Sequence {
+  std::size_t length = 0;  // 0: no valid UTF-8
+  std::uint32_t code = 0;
+};
+
+Sequence sequence_at(std::string_view text, std::size_t i) {
   const auto at = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned lead = at(i);
-  if (lead < 0x80) return lead >= 0x20 && lead != 0x7F ? 1 : 0;
+  if (lead < 0x80) return {1, lead};
   const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || i + length > text.size()) return 0;
+  if (lead < 0xC2 || lead > 0xF4 || i + length > text.size()) return {};
   std::uint32_t code = lead & (0x7Fu >> length);
   for (std::size_t k = 1; k < length; ++k) {
-    if ((at(i + k) & 0xC0u) != 0x80u) return 0;
+    if ((at(i + k) & 0xC0u) != 0x80u) return {};
     code = code << 6 | (at(i + k) & 0x3Fu);
   }
   constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool control = code < 0xA0 || (code >= 0x2028 && code <= 0x202E) ||
-                       (code >= 0x2066 && code <= 0x2069);  // line breaks, writing direction
   const bool surrogate = code >= 0xD800 && code < 0xE000;
-  return code < kLeast[length] || code > 0x10FFFF || control || surrogate ? 0 : length;
+  if (code < kLeast[length] || code > 0x10FFFF || surrogate) return {};
+  return {length, code};
+}
+
+// Length of the sequence at text[i] that a terminal may show; 0: none.
+std::size_t shown_length(std::string_view text, std::size_t i) {
+  const Sequence s = sequence_at(text, i);
+  const bool control = s.code < 0x20 || (s.code >= 0x7F && s.code < 0xA0) ||
+                       (s.code >= 0x2028 && s.code <= 0x202E) ||
+                       (s.code >= 0x2066 && s.code <= 0x2069);  // line breaks, writing direction
+  return control ? 0 : s.length;
 }
 
 std::size_t width(const std::string& text) {
@@ -41,6 +53,15 @@ std::size_t width(const std::string& text) {
 }
 
 }  // namespace
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const Sequence s = sequence_at(text, i);
+    if (s.length == 0) return false;
+    i += s.length;
+  }
+  return true;
+}
 
 std::string clean(std::string_view text) {
   std::string out;

@@ -11,6 +11,7 @@ namespace odt::cli {
 // Text that came from a board or a peer, safe for a terminal: control characters and invalid UTF-8
 // become '?'.
 std::string clean(std::string_view text);
+bool is_utf8(std::string_view text);
 
 std::string hex(std::string_view raw);
 std::string percent(std::uint64_t part, std::uint64_t whole);  // "81.3 %", "-" where whole is 0

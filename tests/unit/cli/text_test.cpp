@@ -21,6 +21,14 @@ TEST(Clean, TakesAwayControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(clean("\xF5\x80\x80\x80"), "????");       // past the last code point
 }
 
+TEST(Utf8, IsTold) {
+  for (const char* sound : {"", "a\x1b\n", "\xC3\xA9", "\xE2\x80\xAE", "\xF0\x9F\x98\x80"})
+    EXPECT_TRUE(is_utf8(sound)) << sound;
+  for (const char* broken :
+       {"\xFF", "\xC3", "\xC0\xAF", "\xED\xA0\x80", "\xF5\x80\x80\x80", "a\x80"})
+    EXPECT_FALSE(is_utf8(broken)) << clean(broken);
+}
+
 TEST(Figures, ReadWell) {
   EXPECT_EQ(percent(1, 3), "33.3 %");
   EXPECT_EQ(percent(0, 0), "-");
