@@ -52,7 +52,13 @@ std::string clean_text(std::string_view text) {
 }
 
 std::string message_of(const Status& status) {
-  return clean_text({status.message().data(), status.message().size()});
+  // It travels in gRPC's metadata: a client refuses more than 8 KB there, and people read less.
+  constexpr std::size_t kMost = 1000;
+  std::string text = clean_text({status.message().data(), status.message().size()});
+  if (text.size() <= kMost) return text;
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;
+  return text.substr(0, end) + "...";
 }
 
 std::string code_name(absl::StatusCode code) { return absl::StatusCodeToString(code); }

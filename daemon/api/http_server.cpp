@@ -16,6 +16,7 @@ struct HttpServer::Impl {
 
   static asio::awaitable<void> accept(std::shared_ptr<Impl> self);
   void start(asio::ip::tcp::socket socket);
+  bool shed_idle();
 };
 
 void HttpServer::Impl::start(asio::ip::tcp::socket socket) {
@@ -35,6 +36,18 @@ void HttpServer::Impl::start(asio::ip::tcp::socket socket) {
                  });
 }
 
+// Makes room: of those who ask nothing, who has been silent for longest goes. False: all are at
+// work. Else a few hundred silent connections would keep everybody out.
+bool HttpServer::Impl::shed_idle() {
+  std::shared_ptr<HttpSession> longest;
+  for (const auto& session : shared->sessions) {
+    const auto since = session->idle_since();
+    if (since && (!longest || *since < *longest->idle_since())) longest = session;
+  }
+  if (longest) longest->close();
+  return longest != nullptr;
+}
+
 asio::awaitable<void> HttpServer::Impl::accept(std::shared_ptr<Impl> self) {
   asio::steady_timer pause(self->front);
   while (self->acceptor.is_open()) {
@@ -49,7 +62,8 @@ asio::awaitable<void> HttpServer::Impl::accept(std::shared_ptr<Impl> self) {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
-    if (self->shared->sessions.size() >= self->shared->options.max_connections) {
+    if (self->shared->sessions.size() >= self->shared->options.max_connections &&
+        !self->shed_idle()) {
       spdlog::warn("http: {} connections are open, one more is refused",
                    self->shared->sessions.size());
       continue;

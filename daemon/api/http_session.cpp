@@ -41,6 +41,7 @@ HttpSession::HttpSession(asio::ip::tcp::socket socket, std::shared_ptr<HttpShare
 
 void HttpSession::close() {
   gone_ = true;
+  idle_since_.reset();
   if (call_ != nullptr) call_->cancel();
   wake_.cancel();
   stream_.close();
@@ -66,10 +67,12 @@ asio::awaitable<bool> HttpSession::read(beast::flat_buffer& buffer, Request& req
   parser.header_limit(kHeaderBytes);
   parser.body_limit(shared_->options.max_message_bytes + kWebFrameHeader);
   stream_.expires_after(shared_->options.idle);
+  idle_since_ = std::chrono::steady_clock::now();
   boost::system::error_code error;
   co_await http::async_read(stream_, buffer, parser,
                             asio::redirect_error(asio::use_awaitable, error));
   stream_.expires_never();
+  idle_since_.reset();
   if (!error) {
     request = parser.release();
     co_return true;

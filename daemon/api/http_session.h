@@ -2,6 +2,7 @@
 
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <chrono>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -37,6 +38,9 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   HttpSession(asio::ip::tcp::socket socket, std::shared_ptr<HttpShared> shared);
   static asio::awaitable<void> run(std::shared_ptr<HttpSession> self);
   void close();
+  // Since when nothing but the next request is awaited; empty while one is answered, and after
+  // close().
+  std::optional<std::chrono::steady_clock::time_point> idle_since() const { return idle_since_; }
 
  private:
   asio::awaitable<bool> read(beast::flat_buffer& buffer, Request& request);
@@ -67,6 +71,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::string peer_;
   std::shared_ptr<WebCall> call_;  // under way
   std::uint64_t call_number_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> idle_since_;
   bool gone_ = false;
 };
 

@@ -206,6 +206,27 @@ TEST_F(ApiTest, DashboardIsServedWithItsPolicy) {
   EXPECT_NE(client.request("GET", "/metrics").body.find("odt_watch_streams"), std::string::npos);
 }
 
+TEST(HttpConnections, SilentOnesMakeRoom) {
+  api::HttpOptions options;
+  options.max_connections = 8;
+  ApiServer server(options);
+  std::vector<std::unique_ptr<HttpClient>> silent;
+  for (int i = 0; i < 30; ++i) silent.push_back(std::make_unique<HttpClient>(server.http_port()));
+  HttpClient client(server.http_port());
+  EXPECT_EQ(trailer_of(client.call(kGetInfo, "").body, "grpc-status"), "0");
+  // Who is answered is not sent away.
+  std::vector<std::unique_ptr<HttpClient>> streams;
+  for (int i = 0; i < 8; ++i) {
+    streams.push_back(std::make_unique<HttpClient>(server.http_port()));
+    streams.back()->begin_call(kWatch, "");
+    EXPECT_EQ(streams.back()->read_head().status, 200) << i;
+  }
+  HttpClient refused(server.http_port());
+  EXPECT_EQ(refused.request("GET", "/").status, 0);
+  for (auto& stream : streams) EXPECT_FALSE(stream->read_chunk().empty());
+  EXPECT_LE(server.http->connections(), 9u);
+}
+
 TEST_F(ApiTest, RubbishIsRefused) {
   HttpClient rubbish(server.http_port());
   rubbish.send("\x16\x03\x01 not http\r\n\r\n");

@@ -45,6 +45,17 @@ TEST(Errors, WhatPassesByItselfSaysWhenToRetry) {
   EXPECT_GT(retry.retry_delay().seconds(), 0);
 }
 
+// A client refuses metadata of more than 8 KB and would show nothing of the error.
+TEST(Errors, LongTextsAreCutBetweenCharacters) {
+  std::string text;
+  while (text.size() < 100'000) text += "\xE2\x82\xAC";
+  const auto status = to_grpc(bad_field("filter", text));
+  EXPECT_LE(status.error_message().size(), 1003u);
+  EXPECT_LE(status.error_details().size(), 4000u);
+  EXPECT_EQ(clean_text(status.error_message()), status.error_message());
+  EXPECT_TRUE(status.error_message().ends_with("..."));
+}
+
 TEST(Errors, TextsAreCleanUtf8) {
   EXPECT_EQ(clean_text("gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80"),
             "gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80");
