@@ -18,7 +18,8 @@ Status io_error(const std::string& path, const char* what) {
   const int code = errno;
   const std::string text = absl::StrCat(path, ": ", what, ": ", std::strerror(code));
   if (code == ENOSPC || code == EDQUOT)
-    return absl::ResourceExhaustedError(text + "; free disk space");
+    return with_reason(absl::ResourceExhaustedError(text + "; free disk space"), "DISK_FULL",
+                       "free space in the data directory");
   return absl::FailedPreconditionError(text);
 }
 

@@ -122,10 +122,12 @@ Status SqliteDb::error(int code, std::string_view what) const {
                    " (SQLite code ", code, ", ", std::string(what), ")");
   switch (code & 0xFF) {
     case SQLITE_FULL:
-      return absl::ResourceExhaustedError(text + "; free disk space or raise the quota");
+      return with_reason(
+          absl::ResourceExhaustedError(text + "; free disk space or raise the quota"), "DISK_FULL",
+          "free space in the data directory");
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return absl::DataLossError(text);
+      return absl::DataLossError(text + "; the file is damaged: restore it from a backup");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return absl::UnavailableError(text);

@@ -109,6 +109,7 @@ TEST_F(SqliteControlTest, FullDiskRefusesTheCommitWholeAndGoesOnWithRoom) {
   }
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_TRUE(absl::StrContains(std::string(status.message()), "free disk space"));
+  EXPECT_EQ(reason_of(status), "DISK_FULL");
   EXPECT_EQ(store->next_seq(), acknowledged + 1);
   EXPECT_TRUE(store->board(uid_of(1)).ok());
   store.reset();
