@@ -253,7 +253,31 @@ Status ControlEngine::refuse_if_used(Kind kind, const std::string& key) {
                                                         r.id.hex(), " (", state_name(r.state),
                                                         "); cancel the run or wait for its end"));
   }
-  return {};
+  return kind == Kind::kModel ? refuse_if_snapshots(key) : Status();
+}
+
+// Weights mean nothing without the model that they belong to.
+Status ControlEngine::refuse_if_snapshots(const std::string& model) {
+  constexpr std::uint32_t kPage = 500;
+  std::uint64_t count = 0;
+  std::string first;
+  for (std::optional<Rows::Position> after;;) {
+    ODT_ASSIGN(const std::vector<Row> rows, rows_->list(Kind::kSnapshot, after, false, kPage));
+    for (const Row& row : rows) {
+      ODT_ASSIGN(const model::Snapshot s, from_body<model::Snapshot>(row.body));
+      if (s.model_hash.str() != model) continue;
+      if (count++ == 0) first = s.aliases.empty() ? s.hash.hex().substr(0, 12) : s.aliases.front();
+    }
+    if (rows.size() < kPage) break;
+    after = Rows::Position{rows.back().sort, rows.back().key};
+  }
+  if (count == 0) return {};
+  return with_reason(
+      absl::FailedPreconditionError(absl::StrCat(
+          show_key(Kind::kModel, model), " has ", count,
+          count == 1 ? " snapshot of weights (" : " snapshots of weights (the first: ", first,
+          "), which cannot be used without it")),
+      "MODEL_IN_USE", "Keep the model as long as its weights are kept.");
 }
 
 Status ControlEngine::apply(Transaction& tx, const Delete& c) {

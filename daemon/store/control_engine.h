@@ -103,6 +103,7 @@ class ControlEngine : public ControlStore {
   Status append_run_event(Transaction& tx, model::RunEvent event);
   Status take_alias(Transaction& tx, const std::string& alias, const Hash& by);
   Status refuse_if_used(Kind kind, const std::string& key);
+  Status refuse_if_snapshots(const std::string& model);
   Result<model::EventBody> body_of(const EventRow& event);
 
   std::unique_ptr<Rows> rows_;

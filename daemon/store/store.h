@@ -80,7 +80,7 @@ struct PutSetting {
   std::string key, value;
 };  // no event
 // kind: "board", "port", "model", "dataset", "snapshot", "upload". NOT_FOUND; FAILED_PRECONDITION
-// while referred to by an active run.
+// while referred to by an active run, and of a model by snapshots.
 struct Delete {
   std::string kind;
   std::string key;

@@ -314,7 +314,17 @@ TEST_P(ControlStoreTest, DeleteIsRefusedWhileAnActiveRunRefers) {
   for (const Delete& d : refused)
     EXPECT_EQ(code_of(d), absl::StatusCode::kFailedPrecondition) << d.kind;
   put(transition_of(run, RunState::kCancelled));
-  for (const Delete& d : refused) {
+  // A model also stays as long as weights belong to it.
+  snapshot.model_hash = run.spec.model_hash;
+  put(PutSnapshot{snapshot});
+  Batch model_only = batch_of(refused[1]);
+  const Status kept = store_->commit(model_only).status();
+  EXPECT_EQ(kept.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(kept.message().find("has 1 snapshot of weights (best)"), std::string::npos) << kept;
+  EXPECT_EQ(reason_of(kept), "MODEL_IN_USE");
+  std::vector<Delete> in_order = refused;
+  std::swap(in_order[1], in_order[3]);
+  for (const Delete& d : in_order) {
     const auto events = put(d);
     ASSERT_EQ(events.size(), 1u);
     EXPECT_EQ(std::get<model::Deleted>(events[0].body).kind, d.kind);
