@@ -13,5 +13,12 @@ std::vector<std::uint32_t> epoch_order(std::uint32_t order_seed, std::uint32_t e
 constexpr std::uint32_t steps_per_epoch(std::uint32_t samples, std::uint32_t batch) {
   return samples / batch + (samples % batch != 0 ? 1 : 0);
 }
+// Samples in step `step` (from 0, counted over all epochs): the last one of an epoch may be
+// partial.
+constexpr std::uint32_t samples_of_step(std::uint32_t step, std::uint32_t samples,
+                                        std::uint32_t batch) {
+  const std::uint32_t first = step % steps_per_epoch(samples, batch) * batch;
+  return samples - first < batch ? samples - first : batch;
+}
 
 }  // namespace odt::data

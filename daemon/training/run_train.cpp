@@ -324,8 +324,12 @@ asio::awaitable<Status> RunTask::streamed_step(Session session, std::uint32_t st
     order_epoch_ = epoch;
   }
   const std::uint32_t first = step % per_epoch * *e.batch;
-  const std::uint32_t n = std::min(*e.batch, train_.count() - first);
+  const std::uint32_t n = data::samples_of_step(step, train_.count(), *e.batch);
   auto batch = std::make_shared<const std::string>(train_.batch(order_.data() + first, n));
+  // The wire leaves out what run and step tell.
+  const std::uint32_t batch = run_.effective.batch.value_or(0);
+  if (frame.gap == 0 && frame.loss.count == 0 && batch != 0 && run_.train_samples != 0)
+    frame.loss.count = data::samples_of_step(frame.step, run_.train_samples, batch);
   const std::uint32_t batch_id = env_->next_id();
   const std::uint32_t slot = step & 1;
   auto sent = co_await session->send(model::Resource::kBatch, slot, batch, batch_id);
@@ -334,7 +338,6 @@ asio::awaitable<Status> RunTask::streamed_step(Session session, std::uint32_t st
   if (!frame.ok()) co_return frame.status();
   env_->registry->note_step(slot_.uid, step + 1);
   frame->step = step;
-  if (frame->loss.count == 0) frame->loss.count = n;
   const std::uint32_t every = *e.telemetry_every;
   if (every != 0 && step % every == 0) add_telemetry(std::move(*frame));
   co_return absl::OkStatus();

@@ -59,5 +59,31 @@ TEST_F(RunTest, ResidentRunGoesThroughItsStates) {
   EXPECT_EQ(frames->total, end.steps_total);
 }
 
+// Who reads a step can divide: loss over samples, kind known, the partial batch counted as it is.
+TEST_F(RunTest, StepFramesSaySamplesAndKindOfLoss) {
+  Rig rig(library);
+  auto board = rig.make_board(1);
+  ASSERT_TRUE(rig.connect(1, board));
+  ASSERT_TRUE(rig.wait_online(board));
+  for (const bool streamed : {false, true}) {
+    auto spec = rig.spec(board);
+    spec.hyper.batch = 8;
+    spec.hyper.streamed = streamed;
+    auto run = rig.create(spec);
+    ASSERT_TRUE(run.ok()) << run.status();
+    ASSERT_TRUE(rig.wait_state(run->id, RunState::kSucceeded)) << library.run(run->id).reason.text;
+    store::TelemetryStore::Range range;
+    range.run = run->id;
+    auto frames =
+        library.telemetry.call_sync([range](store::TelemetryStore& s) { return s.read(range); });
+    ASSERT_TRUE(frames.ok());
+    ASSERT_EQ(frames->frames.size(), 18u);  // 43 samples: five batches of 8 and one of 3
+    for (const auto& frame : frames->frames) {
+      EXPECT_EQ(frame.loss.count, frame.step % 6 == 5 ? 3u : 8u) << frame.step;
+      EXPECT_EQ(frame.loss.kind, model::LossKind::kCe);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace odt::test
