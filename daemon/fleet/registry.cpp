@@ -378,7 +378,7 @@ asio::awaitable<Result<model::Board>> Registry::edit(CallContext ctx, BoardUid u
   entry.board.place = value.place;
   entry.board.labels = value.labels;
   entry.board.meta = stored->meta;
-  dirty_ = true;
+  publish_view();
   co_return live(entry);
 }
 
@@ -414,7 +414,7 @@ void Registry::note_state(const BoardUid& uid, const model::DeviceState& state) 
   board.model_hash = state.model_hash;
   if (!state.state_hash.is_zero()) board.state_hash = state.state_hash;
   board.last_step = state.step;
-  dirty_ = true;
+  publish_view();
 }
 
 void Registry::note_step(const BoardUid& uid, std::uint32_t step) {
@@ -464,9 +464,14 @@ asio::awaitable<void> Registry::view_loop() {
     if (dirty_ || now - last >= std::chrono::seconds(1)) {
       dirty_ = false;
       last = now;
-      listener_.on_view(boards(), ports());
+      publish_view();
     }
     co_await wake_.wait_for(options_.view_interval);
+void Registry::publish_view() {
+  dirty_ = false;
+  listener_.on_view(boards(), ports());
+}
+
   }
 }
 

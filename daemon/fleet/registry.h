@@ -69,6 +69,8 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   // Errors: NOT_FOUND, FAILED_PRECONDITION (opened by the configuration).
   asio::awaitable<Result<model::Port>> release(CallContext ctx, std::string path);
   void rescan();
+  // A view now: who has just changed something finds it in the next list.
+  void publish_view();
 
   // What the run layer learns; live, stored with the next transition.
   void note_state(const BoardUid& uid, const model::DeviceState& state);
@@ -137,7 +139,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   std::map<BoardUid, BoardEntry> boards_;
   std::map<std::string, PortEntry> ports_;
   std::vector<std::unique_ptr<session::LinkRunner>> listeners_;
-  std::map<std::string, std::int64_t> warned_us_;  // endpoint -> last duplicate warning
+  std::map<std::string, std::int64_t> warned_us_;  // place and uid -> last duplicate warning
   AsyncMutex board_writes_;
   Signal wake_, rescan_;
   std::unique_ptr<link::PortWatch> watch_;

@@ -259,6 +259,7 @@ asio::awaitable<Result<model::Port>> Registry::adopt(CallContext ctx, std::strin
     if (const auto* port = std::get_if<model::Port>(&event.body)) entry.port.meta = port->meta;
   entry.link.baud_list = baud != 0 ? std::vector<std::uint32_t>{baud} : options_.link.baud_list;
   start_runner(entry);
+  publish_view();
   co_return entry.port;
 }
 
@@ -292,7 +293,7 @@ asio::awaitable<Result<model::Port>> Registry::release(CallContext ctx, std::str
   it->second.port = value;
   const bool keep = it->second.present;
   if (!keep) ports_.erase(it);
-  dirty_ = true;
+  publish_view();
   co_return value;
 }
 

@@ -99,6 +99,59 @@ TEST_F(RegistryTest, SecondLiveBoardWithAUidIsQuarantined) {
   EXPECT_EQ(board_in_view(rig, one->uid)->status, BoardStatus::kOnline);
 }
 
+// It comes from another port each time: that is no news, and no row in the store each time.
+TEST_F(RegistryTest, ADuplicateThatDialsInAgainIsWarnedOfOnce) {
+  struct Nothing final : session::LinkRunner {
+    void start() override {}
+    asio::awaitable<void> stop() override { co_return; }
+  };
+  std::atomic<int> warnings = 0;
+  session::LinkHost* host = nullptr;
+  Rig rig(library, [&](training::OrchestratorOptions& o) {
+    o.log = [&warnings](int, const std::string& text) {
+      warnings += text.find("answers here and on") != std::string::npos;
+    };
+    o.fleet.tcp_listen.push_back("127.0.0.1:0");
+    o.fleet.make_listener = [&host](std::string, std::uint16_t, session::LinkOptions,
+                                    session::LinkHost& h) {
+      host = &h;
+      return Result<std::unique_ptr<session::LinkRunner>>(std::make_unique<Nothing>());
+    };
+  });
+  auto one = rig.make_board(1), two = rig.make_board(1);
+  ASSERT_TRUE(rig.connect(1, one));
+  ASSERT_TRUE(rig.wait_online(one));
+  for (int port = 40001; port <= 40005; ++port) {
+    rig.on_links([&] {
+      auto session = std::make_shared<FakeSession>(two);
+      two->session = session;
+      EXPECT_TRUE(host->on_session("tcp-in:127.0.0.1:" + std::to_string(port), session));
+    });
+    ASSERT_TRUE(rig.wait_until([&] { return rig.on_links([&] { return !two->session; }); }));
+  }
+  EXPECT_TRUE(rig.wait_until([&] { return warnings > 0; }));
+  EXPECT_EQ(warnings, 1);
+}
+
+TEST_F(RegistryTest, LabelsOfABoardAreLimitedInAll) {
+  Rig rig(library);
+  auto board = rig.make_board(1);
+  ASSERT_TRUE(rig.connect(1, board));
+  ASSERT_TRUE(rig.wait_online(board));
+  training::FleetControl::BoardUpdate update;
+  update.uid = board->uid;
+  for (int i = 0; i < 40; ++i) update.set_labels["a" + std::to_string(i)] = "x";
+  const auto ask = [&] {
+    return rig.ask<model::Board>(
+        [&](Done<model::Board> done) { rig.fleet().update_board(rig.ctx(), update, done); });
+  };
+  ASSERT_TRUE(ask().ok());
+  update.set_labels.clear();
+  for (int i = 0; i < 40; ++i) update.set_labels["b" + std::to_string(i)] = "x";
+  EXPECT_EQ(ask().status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(stored(board->uid).labels.size(), 40u);
+}
+
 TEST_F(RegistryTest, MuteOldLinkIsTakenOver) {
   Rig rig(library);
   auto one = rig.make_board(1), two = rig.make_board(1);
@@ -142,6 +195,21 @@ TEST_F(RegistryTest, OnlyAllowedPortsAreOpened) {
   plug(rig, {serial("/dev/ttyACM0", 0x1a86, 0x7523)});
   ASSERT_TRUE(rig.wait_until([&] { return port_in_view(rig, "/dev/ttyACM0").has_value(); }));
   EXPECT_FALSE(rig.opened("/dev/ttyACM0"));
+}
+
+TEST_F(RegistryTest, WhoHasChangedSomethingFindsItInTheNextList) {
+  // Views by time are far apart here.
+  Rig rig(library, [](training::OrchestratorOptions& o) { o.fleet.view_interval = 3600s; });
+  const std::string path = "tcp:127.0.0.1:7007";
+  auto port = rig.ask<model::Port>(
+      [&](Done<model::Port> done) { rig.fleet().adopt_port(rig.ctx(), path, 0, {}, done); });
+  ASSERT_TRUE(port.ok()) << port.status();
+  ASSERT_TRUE(port_in_view(rig, path).has_value());
+  EXPECT_TRUE(port_in_view(rig, path)->adopted);
+  port = rig.ask<model::Port>(
+      [&](Done<model::Port> done) { rig.fleet().release_port(rig.ctx(), path, done); });
+  ASSERT_TRUE(port.ok()) << port.status();
+  EXPECT_FALSE(port_in_view(rig, path).has_value());
 }
 
 TEST_F(RegistryTest, AdoptionIsKeptOverARestart) {
