@@ -64,9 +64,19 @@ ServicePtr make_job_service(Deps& deps) {
       "CancelJob", [&deps](const Call& call, const v1::CancelJobRequest& request,
                            Reply<v1::CancelJobResponse> reply) {
         ODT_FIELD(const Uuid id, uuid_field(request.id(), "id"));
-        deps.jobs.cancel(call.ctx, id,
-                         answer_with<v1::CancelJobResponse, model::Job>(
-                             reply, &v1::CancelJobResponse::mutable_job));
+        auto done = answer_with<v1::CancelJobResponse, model::Job>(
+            reply, &v1::CancelJobResponse::mutable_job);
+        // Evaluations are carried out by boards, all other jobs by the worker.
+        const CallContext ctx = call.ctx;
+        const bool posted = deps.control.post([&deps, ctx, id, done](store::ControlStore& store) {
+          const auto job = store.job(id);
+          if (!job.ok()) return done(not_found(job.status(), "job", id.hex()));
+          if (job->kind == model::Job::Kind::kEvaluate)
+            deps.fleet.cancel_evaluation(ctx, id, done);
+          else
+            deps.jobs.cancel(ctx, id, done);
+        });
+        if (!posted) done(absl::UnavailableError("the daemon is stopping"));
       });
   service->unary<v1::TrainOnPcRequest, v1::TrainOnPcResponse>(
       "TrainOnPc", [&deps](const Call& call, const v1::TrainOnPcRequest& request,

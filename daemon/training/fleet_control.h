@@ -57,6 +57,9 @@ class FleetControl {
   // Starts a job of kind EVALUATE; its end is a job event.
   virtual void evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset,
                         std::string split, Done<model::Job> done) = 0;
+  // Ends such a job as CANCELLED before its next batch; its end is a job event. Errors: NOT_FOUND,
+  // FAILED_PRECONDITION (it has ended).
+  virtual void cancel_evaluation(CallContext ctx, Uuid job, Done<model::Job> done) = 0;
 };
 
 }  // namespace odt::training

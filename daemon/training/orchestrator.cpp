@@ -407,4 +407,7 @@ void Orchestrator::evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid d
       std::move(done));
 }
 
+void Orchestrator::cancel_evaluation(CallContext, Uuid job, Done<model::Job> done) {
+  impl_->carry_out(impl_->cancel_evaluation(job), std::move(done));
+}
 }  // namespace odt::training

@@ -63,6 +63,7 @@ class Orchestrator final : public FleetControl {
   void evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset, std::string split,
                 Done<model::Job> done) override;
 
+  void cancel_evaluation(CallContext ctx, Uuid job, Done<model::Job> done) override;
  private:
   class Impl;
   std::shared_ptr<Impl> impl_;

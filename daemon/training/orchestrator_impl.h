@@ -49,6 +49,7 @@ class Orchestrator::Impl final : public fleet::FleetListener,
                                                         Hash snapshot);
   asio::awaitable<Result<model::Job>> evaluate(CallContext ctx, BoardUid uid, Hash snapshot,
                                                Uuid dataset, std::string split);
+  asio::awaitable<Result<model::Job>> cancel_evaluation(Uuid job);
 
   std::shared_ptr<const FleetView> view() const;
   void set_view_listener(std::function<void(std::shared_ptr<const FleetView>)> fn);
@@ -91,12 +92,14 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   asio::awaitable<Status> put_job(model::Job job, std::string actor,
                                   std::vector<store::Change> extra = {});
   Status fail_stale_jobs();
+  bool evaluation_cancelled(const Uuid& job) const;
 
   std::shared_ptr<Env> env_;
   fleet::FleetOptions fleet_options_;
   std::map<BoardUid, std::unique_ptr<BoardSlot>> slots_;
   std::size_t active_coroutines_ = 0;
   fleet::Signal ended_;
+  std::map<Uuid, bool> evaluations_;  // under way; true: to be cancelled
 
   mutable std::mutex view_mutex_;
   std::shared_ptr<const FleetView> view_;

@@ -272,6 +272,7 @@ asio::awaitable<Result<model::Job>> Orchestrator::Impl::evaluate(CallContext ctx
   if (!events.ok()) co_return events.status();
   if (const auto* stored = find_body<model::Job>(*events)) task.job = *stored;
   model::Job job = task.job;
+  evaluations_[job.id] = false;
   asio::co_spawn(env_->io, evaluate_job(std::move(task)), fleet::Detached{});
   co_return job;
 }
@@ -291,6 +292,9 @@ asio::awaitable<void> Orchestrator::Impl::evaluate_job(EvalTask task) {
     const std::string key = evaluation->id.str();
     job.result_key.assign(key.begin(), key.end());
     extra.push_back(store::PutEvaluation{*evaluation});
+  } else if (evaluation_cancelled(job.id)) {
+    job.state = model::Job::State::kCancelled;
+    job.message = "cancelled";
   } else {
     job.state = model::Job::State::kFailed;
     job.reason = reason_from(evaluation.status());
@@ -298,13 +302,35 @@ asio::awaitable<void> Orchestrator::Impl::evaluate_job(EvalTask task) {
   }
   auto done = co_await put_job(job, actor, std::move(extra));
   if (!done.ok()) env_->say(4, "evaluation: store: " + done.ToString());
+  evaluations_.erase(job.id);
   --active_coroutines_;
   ended_.notify();
+}
+
+bool Orchestrator::Impl::evaluation_cancelled(const Uuid& job) const {
+  const auto it = evaluations_.find(job);
+  return it != evaluations_.end() && it->second;
+}
+
+asio::awaitable<Result<model::Job>> Orchestrator::Impl::cancel_evaluation(Uuid id) {
+  const auto self = shared_from_this();
+  auto job = co_await env_->control.call([id](store::ControlStore& s) { return s.job(id); });
+  if (!job.ok()) co_return job.status();
+  const auto it = evaluations_.find(id);
+  if (it == evaluations_.end())
+    co_return with_reason(
+        absl::FailedPreconditionError("evaluation " + id.hex() + " is not under way"), "JOB_ENDED",
+        "List the jobs: odtctl job list.");
+  it->second = true;
+  co_return job;
 }
 
 asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(EvalTask task) {
   BoardSlot& board = slot(task.uid);
   auto guard = co_await board.exclusive.lock();
+  const Uuid id = task.job.id;
+  StopFn stop = [this, id] { return env_->stopping || evaluation_cancelled(id); };
+  if (stop()) co_return absl::CancelledError("the evaluation was stopped");
   auto session = require_session(task.uid);
   if (!session.ok()) co_return session.status();
   auto state = co_await (*session)->get_state(true);
@@ -352,7 +378,6 @@ asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(Ev
     batch.changes.push_back(store::PutJob{job});
     env_->control.commit(std::move(batch), [](Result<std::vector<model::Event>>) {});
   };
-  StopFn stop = [this] { return env_->stopping; };
   auto outcome = co_await evaluate_streamed(*env_, *session, *set, stop, std::move(progress));
   if (!outcome.ok()) co_return outcome.status();
   auto confusion = co_await (*session)->receive(model::Resource::kEvalResult);

@@ -45,6 +45,36 @@ TEST_F(ApiTest, ListsAndGetsBoards) {
   EXPECT_EQ(reason_in(status), "BOARD_UNKNOWN");
 }
 
+TEST_F(ApiTest, CancelJobReachesWhoeverCarriesItOut) {
+  const auto stub = v1::JobService::NewStub(server.connect());
+  for (const auto kind : {model::Job::Kind::kEvaluate, model::Job::Kind::kCompile}) {
+    model::Job job;
+    job.id = new_uuid();
+    job.kind = kind;
+    job.state = model::Job::State::kRunning;
+    store::Batch batch;
+    batch.changes.push_back(store::PutJob{job});
+    ASSERT_TRUE(
+        server.control
+            .call_sync([&batch](store::ControlStore& s) { return s.commit(std::move(batch)); })
+            .ok());
+    v1::CancelJobRequest request;
+    request.set_id(job.id.str());
+    v1::CancelJobResponse response;
+    grpc::ClientContext context;
+    const auto status = stub->CancelJob(&context, request, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(server.fleet.evaluations_cancelled, 1);
+    EXPECT_EQ(response.job().id() == job.id.str(), kind == model::Job::Kind::kEvaluate);
+  }
+  v1::CancelJobRequest request;
+  request.set_id(new_uuid().str());
+  v1::CancelJobResponse response;
+  grpc::ClientContext context;
+  EXPECT_EQ(stub->CancelJob(&context, request, &response).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
 TEST_F(ApiTest, UnixSocketServesToo) {
   const auto stub = v1::SystemService::NewStub(grpc::CreateChannel(
       "unix:" + server.dir.path + "/odtd.sock", grpc::InsecureChannelCredentials()));

@@ -108,8 +108,15 @@ class FakeFleet final : public training::FleetControl {
   void evaluate(CallContext, BoardUid, Hash, Uuid, std::string, Done<model::Job> done) override {
     done(absl::UnimplementedError("not here"));
   }
+  void cancel_evaluation(CallContext, Uuid id, Done<model::Job> done) override {
+    ++evaluations_cancelled;
+    model::Job job;
+    job.id = id;
+    job.kind = model::Job::Kind::kEvaluate;
+    done(job);
+  }
 
-  std::atomic<int> runs_created{0};
+  std::atomic<int> runs_created{0}, evaluations_cancelled{0};
   std::vector<Done<bool>> pending;
 
  private:

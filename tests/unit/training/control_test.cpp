@@ -140,6 +140,50 @@ TEST_F(ControlTest, EvaluationIsAJobWithAConfusionMatrix) {
   EXPECT_EQ(wrong.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(ControlTest, AnEvaluationCanBeCancelled) {
+  Rig rig(library);
+  Hash weights;
+  auto board = trained(rig, &weights);
+  rig.on_links([&] {
+    board->before = [board = board.get()](const std::string& op) {
+      if (op == "eval_step" && board->session) board->session->answering = false;
+      return absl::OkStatus();
+    };
+    board->ops.clear();
+  });
+  auto started = rig.ask<model::Job>([&](Done<model::Job> done) {
+    rig.fleet().evaluate(rig.ctx(), board->uid, {}, library.digits.id, "test", done);
+  });
+  ASSERT_TRUE(started.ok()) << started.status();
+  ASSERT_TRUE(
+      rig.wait_until([&] { return rig.on_links([&] { return board->ops["eval_step"] == 1; }); }));
+  const auto cancel = [&](const Uuid& id) {
+    return rig.ask<model::Job>(
+        [&](Done<model::Job> done) { rig.fleet().cancel_evaluation(rig.ctx(), id, done); });
+  };
+  const auto cancelled = cancel(started->id);
+  ASSERT_TRUE(cancelled.ok()) << cancelled.status();
+  EXPECT_EQ(cancelled->id, started->id);
+  rig.on_links([&] {
+    board->before = {};
+    board->session->answering = true;
+  });
+  ASSERT_TRUE(rig.wait_until([&] {
+    return job(started->id).state == model::Job::State::kCancelled;
+  })) << job(started->id).message;
+  EXPECT_EQ(rig.on_links([&] { return board->ops["eval_step"]; }), 1);
+  EXPECT_TRUE(job(started->id).result_key.empty());
+  EXPECT_EQ(reason_of(cancel(started->id).status()), "JOB_ENDED");
+  EXPECT_EQ(cancel(new_uuid()).status().code(), absl::StatusCode::kNotFound);
+  // The board is free again.
+  auto again = rig.ask<model::Job>([&](Done<model::Job> done) {
+    rig.fleet().evaluate(rig.ctx(), board->uid, {}, library.digits.id, "test", done);
+  });
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(
+      rig.wait_until([&] { return job(again->id).state == model::Job::State::kSucceeded; }));
+}
+
 TEST_F(ControlTest, AnEvaluationCutByARestartHasFailed) {
   model::Job stale;
   stale.id = new_uuid();
