@@ -26,6 +26,7 @@ int exit_code_of(const Status& status) {
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kResourceExhausted:
       return kExitRefused;
     default:
       return kExitFailed;

@@ -78,7 +78,9 @@ Result<Compiled> compile_network(Network network, const std::string& onnx, const
   MemoryPlan k8, k15;
   ODT_ASSIGN(k8, plan_memory(out.image, file, 8));
   ODT_ASSIGN(k15, plan_memory(out.image, file, 15));
-  out.manifest = write_manifest(network, out.image, onnx, k8, k15);
+  MemoryTable table;
+  ODT_ASSIGN(table, plan_table(out.image, file));
+  out.manifest = write_manifest(network, out.image, onnx, k8, k15, table);
   out.network = std::move(network);
   return out;
 }

@@ -50,6 +50,12 @@ json plan_json(const MemoryPlan& p) {
           {"total_bytes", p.total_bytes}};
 }
 
+json table_json(const MemoryTable& t) {
+  return {{"weights_k8", t.weights_k8}, {"weights_k15", t.weights_k15}, {"work_1", t.work_1},
+          {"work_2", t.work_2},         {"work_4", t.work_4},           {"work_8", t.work_8},
+          {"work_per_8", t.work_per_8}};
+}
+
 }  // namespace
 
 std::uint64_t macs_of(const Layer& l) {
@@ -78,7 +84,7 @@ std::int64_t accumulator_bound(const Layer& l, Storage input) {
 }
 
 std::string write_manifest(const Network& net, const std::string& image, const std::string& onnx,
-                           const MemoryPlan& k8, const MemoryPlan& k15) {
+                           const MemoryPlan& k8, const MemoryPlan& k15, const MemoryTable& table) {
   json layers = json::array();
   Storage storage = net.input_storage;
   std::uint32_t trainable = 0;
@@ -104,6 +110,7 @@ std::string write_manifest(const Network& net, const std::string& image, const s
       {"source_accuracy", {{"correct", c.src_correct}, {"total", c.src_total}}},
       {"ram_k8", plan_json(k8)},
       {"ram_k15", plan_json(k15)},
+      {"ram", table_json(table)},
       {"warnings", net.warnings},
   };
   return manifest.dump(1, ' ', false, json::error_handler_t::replace) + "\n";

@@ -15,6 +15,6 @@ std::int64_t accumulator_bound(const Layer& layer, Storage input);
 // Manifest of a compiled network (compiler/README.md): sorted keys, so equal models give equal
 // bytes.
 std::string write_manifest(const Network& net, const std::string& image, const std::string& onnx,
-                           const MemoryPlan& k8, const MemoryPlan& k15);
+                           const MemoryPlan& k8, const MemoryPlan& k15, const MemoryTable& table);
 
 }  // namespace odt::compiler

@@ -28,7 +28,8 @@ Status failed(const std::string& file, const odt_error_t& e) {
 
 }  // namespace
 
-Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file, std::uint8_t k) {
+Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file, std::uint8_t k,
+                               std::uint16_t batch) {
   const auto words = aligned(image);
   odt_model_t model{};
   odt_error_t error{};
@@ -40,9 +41,9 @@ Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file
   spec.loss = ODT_LOSS_MSE;
   spec.shift_source = ODT_SHIFT_EXACT;
   spec.k = k;
-  spec.batch = 8;
+  spec.batch = batch;
   spec.epochs = 1;
-  spec.train_samples = 8;
+  spec.train_samples = batch;
   spec.heldout_samples = 1;
   spec.guard = true;
   std::fill(std::begin(spec.class_weights), std::end(spec.class_weights), 64);
@@ -51,6 +52,26 @@ Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file
   odt_trainer_plan(&model, &spec, false, &plan);
   return MemoryPlan{plan.weights_bytes, plan.best_bytes, plan.activation_bytes, plan.gradient_bytes,
                     plan.total_bytes};
+}
+
+Result<MemoryTable> plan_table(const std::string& image, const std::string& file) {
+  MemoryTable table;
+  MemoryPlan plan;
+  std::uint32_t work_16 = 0;
+  const std::pair<std::uint16_t, std::uint32_t*> batches[] = {{1, &table.work_1},
+                                                              {2, &table.work_2},
+                                                              {4, &table.work_4},
+                                                              {8, &table.work_8},
+                                                              {16, &work_16}};
+  for (const auto& [batch, work] : batches) {
+    ODT_ASSIGN(plan, plan_memory(image, file, 8, batch));
+    *work = plan.activation_bytes + plan.gradient_bytes;
+  }
+  table.weights_k8 = plan.weights_bytes;
+  table.work_per_8 = work_16 - table.work_8;
+  ODT_ASSIGN(plan, plan_memory(image, file, 15));
+  table.weights_k15 = plan.weights_bytes;
+  return table;
 }
 
 }  // namespace odt::compiler

@@ -6,7 +6,7 @@
 
 namespace odt::compiler {
 
-// Trainer arena at batch 8, guard on, streamed samples.
+// Trainer arena with guard on and streamed samples.
 struct MemoryPlan {
   std::uint32_t weights_bytes = 0, best_bytes = 0, activation_bytes = 0, gradient_bytes = 0;
   std::uint32_t total_bytes = 0;
@@ -14,6 +14,16 @@ struct MemoryPlan {
 
 // Opens the image with firmware/odt and plans for precision k. Errors: INVALID_ARGUMENT,
 // OUT_OF_RANGE, UNIMPLEMENTED naming `file`, the field, got and limits.
-Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file, std::uint8_t k);
+Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file, std::uint8_t k,
+                               std::uint16_t batch = 8);
+
+// What the arena takes whatever the run is: one copy of weights + a second with guard + work at the
+// batch + 2 bytes for each resident sample. Exact at these batches and at multiples of 8.
+struct MemoryTable {
+  std::uint32_t weights_k8 = 0, weights_k15 = 0;
+  std::uint32_t work_1 = 0, work_2 = 0, work_4 = 0, work_8 = 0;
+  std::uint32_t work_per_8 = 0;  // for each 8 samples more
+};
+Result<MemoryTable> plan_table(const std::string& image, const std::string& file);
 
 }  // namespace odt::compiler

@@ -122,6 +122,12 @@ model::Model model_of(const json& m) {
   model.has_ce_scale = m.at("ce_scale").get<std::uint32_t>() > 0;
   model.ram_k8_bytes = m.at("ram_k8").at("total_bytes").get<std::uint32_t>();
   model.ram_k16_bytes = m.at("ram_k15").at("total_bytes").get<std::uint32_t>();
+  const auto& ram = m.at("ram");
+  model.ram = {
+      ram.at("weights_k8").get<std::uint32_t>(), ram.at("weights_k15").get<std::uint32_t>(),
+      ram.at("work_1").get<std::uint32_t>(),     ram.at("work_2").get<std::uint32_t>(),
+      ram.at("work_4").get<std::uint32_t>(),     ram.at("work_8").get<std::uint32_t>(),
+      ram.at("work_per_8").get<std::uint32_t>()};
   for (const auto& l : m.at("layers")) {
     model::LayerInfo info;
     info.name = l.value("name", "");

@@ -12,6 +12,15 @@ struct LayerInfo {
   bool trainable = false;
 };
 
+// What a trainer takes of a board's memory, in bytes as firmware/odt lays it out. Zeros: unknown
+// (compiled before these figures were kept).
+struct RamPlan {
+  std::uint32_t weights_k8 = 0, weights_k16 = 0;  // one copy; the guard keeps a second
+  // Activations and gradients: at batches 1, 2, 4 and 8, then for each further 8.
+  std::uint32_t work_1 = 0, work_2 = 0, work_4 = 0, work_8 = 0, work_per_8 = 0;
+  bool operator==(const RamPlan&) const = default;
+};
+
 struct Model {
   Hash hash;
   std::string name;
@@ -23,6 +32,7 @@ struct Model {
   bool has_ce_scale = false;
   std::vector<LayerInfo> layers;
   std::uint32_t ram_k8_bytes = 0, ram_k16_bytes = 0;
+  RamPlan ram;
   Meta meta;
 };
 

@@ -87,6 +87,16 @@ void fields(V& f, model::LayerInfo& v) {
   f("trainable", v.trainable);
 }
 template <typename V>
+void fields(V& f, model::RamPlan& v) {
+  f("weights_k8", v.weights_k8);
+  f("weights_k16", v.weights_k16);
+  f("work_1", v.work_1);
+  f("work_2", v.work_2);
+  f("work_4", v.work_4);
+  f("work_8", v.work_8);
+  f("work_per_8", v.work_per_8);
+}
+template <typename V>
 void fields(V& f, model::Model& v) {
   f("hash", v.hash);
   f("name", v.name);
@@ -100,6 +110,7 @@ void fields(V& f, model::Model& v) {
   f("layers", v.layers);
   f("ram_k8_bytes", v.ram_k8_bytes);
   f("ram_k16_bytes", v.ram_k16_bytes);
+  f("ram", v.ram);
   f("meta", v.meta);
 }
 template <typename V>

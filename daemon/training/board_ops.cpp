@@ -135,7 +135,7 @@ asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
     std::function<void(std::uint32_t)> progress) {
   const auto& hello = session->hello();
   std::uint32_t size = hello.max_batch == 0 ? 8 : std::min(hello.max_batch, kEvalBatch);
-  // Batch slots stay on the board: they should leave room for the trainer.
+  // The batch slot stays on the board: it should leave room for the trainer.
   if (hello.ram_bytes != 0 && set.sample_len() != 0)
     size = std::clamp(hello.ram_bytes / 16 / set.sample_len(), 1u, size);
   EvalOutcome out;
@@ -148,15 +148,14 @@ asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
     const std::uint32_t n = std::min(size, set.count() - done);
     auto batch = std::make_shared<const std::string>(set.slice(done, n));
     const std::uint32_t batch_id = env.next_id();
-    const std::uint32_t slot = seq & 1;
-    auto sent = co_await session->send(model::Resource::kBatch, slot, batch, batch_id);
+    auto sent = co_await session->send(model::Resource::kBatch, kBatchSlot, batch, batch_id);
     if (absl::IsResourceExhausted(sent) && size > 1) {
       size /= 2;
       --seq;
       continue;
     }
     if (!sent.ok()) co_return sent;
-    auto report = co_await session->eval_step(out.eval_id, seq, batch_id, slot);
+    auto report = co_await session->eval_step(out.eval_id, seq, batch_id, kBatchSlot);
     if (!report.ok()) co_return report.status();
     done += n;
     out.report = *report;

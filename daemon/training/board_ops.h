@@ -11,6 +11,10 @@ namespace odt::training {
 
 using StopFn = std::function<bool()>;
 
+// Batches go to one slot, one after the other: the next is sent when the answer to the last is
+// here, and a second slot would cost the room of a batch.
+inline constexpr std::uint32_t kBatchSlot = 0;
+
 // A row of board_command around a mutating request: intent before, done or unknown after.
 class CommandLog {
  public:

@@ -18,6 +18,10 @@ std::uint64_t product(const std::vector<std::uint32_t>& shape) {
   return shape.empty() ? 0 : n;
 }
 
+std::uint64_t align8(std::uint64_t n) { return (n + 7) & ~std::uint64_t{7}; }
+
+bool known(const model::RamPlan& ram) { return ram.work_8 != 0 && ram.weights_k8 != 0; }
+
 // What one more sample in a batch costs: kept activations with their masks, and two deltas.
 std::uint64_t bytes_per_sample(const model::Model& model) {
   std::uint64_t kept = sample_len(model), widest = 0;
@@ -28,6 +32,32 @@ std::uint64_t bytes_per_sample(const model::Model& model) {
     widest = std::max(widest, n);
   }
   return kept + 2 * widest;
+}
+
+std::uint64_t work_bytes(const model::RamPlan& ram, std::uint32_t batch) {
+  if (batch <= 1) return ram.work_1;
+  if (batch <= 2) return ram.work_2;
+  if (batch <= 4) return ram.work_4;
+  return ram.work_8 + (batch + 7ull) / 8 * ram.work_per_8 - ram.work_per_8;
+}
+
+std::uint64_t weights_bytes(const model::Model& model, std::uint32_t k) {
+  return k <= 8 ? model.ram.weights_k8 : model.ram.weights_k16;
+}
+
+std::uint64_t trainer_bytes(const model::Model& model, const Placement& place, bool guard) {
+  if (known(model.ram))
+    return weights_bytes(model, place.k) * (guard ? 2 : 1) + work_bytes(model.ram, place.batch);
+  // Figures at batch 8 only, of a model compiled by an older version.
+  std::int64_t trainer = place.k <= 8 ? model.ram_k8_bytes : model.ram_k16_bytes;
+  trainer += (static_cast<std::int64_t>(place.batch) - 8) *
+             static_cast<std::int64_t>(bytes_per_sample(model));
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(trainer, 0));
+}
+
+// A file of weights (ODTW): its values are laid out no tighter in the trainer.
+std::uint64_t snapshot_bytes(const model::Model& model, std::uint32_t k) {
+  return align8(44 + 20ull * model.trainable_layers + weights_bytes(model, k));
 }
 
 std::string describe(const Placement& p) {
@@ -64,18 +94,29 @@ std::uint32_t sample_len(const model::Model& model) {
 
 RamNeed ram_need(const model::Model& model, const SampleCounts& counts, const Placement& place) {
   RamNeed need;
-  need.image = model.image_bytes;
-  std::int64_t trainer = place.k <= 8 ? model.ram_k8_bytes : model.ram_k16_bytes;
-  trainer += (static_cast<std::int64_t>(place.batch) - 8) *
-             static_cast<std::int64_t>(bytes_per_sample(model));
-  need.trainer = static_cast<std::uint64_t>(std::max<std::int64_t>(trainer, 0));
+  need.image = align8(model.image_bytes);
+  const bool guard = counts.guard && counts.heldout != 0;
   const std::uint64_t len = sample_len(model);
+  const bool measured = counts.evaluate || counts.heldout != 0;
+  const std::uint64_t confusion = align8(4ull * model.n_classes * model.n_classes);
+  const std::uint64_t one_sample = confusion + align8(data::samples_bytes(1, len));
+  need.trainer = trainer_bytes(model, place, guard);
   if (place.streamed) {
-    need.samples = 2 * data::samples_bytes(place.batch, len);
+    need.samples = align8(data::samples_bytes(place.batch, len)) + (measured ? confusion : 0);
   } else {
-    need.trainer += 2ull * counts.train;  // the order
-    need.samples = data::samples_bytes(counts.train, len);
-    if (counts.heldout != 0) need.samples += data::samples_bytes(counts.heldout, len);
+    need.trainer += align8(2ull * counts.train);  // the order
+    need.samples = align8(data::samples_bytes(counts.train, len));
+    if (counts.heldout != 0) need.samples += align8(data::samples_bytes(counts.heldout, len));
+    if (counts.evaluate) need.samples += one_sample;
+    // Streamed runs get their weights after the start where there is no room for two copies.
+    if (counts.start_snapshot) need.trainer += snapshot_bytes(model, place.k);
+  }
+  // Before training, samples are evaluated with the image's weights, or the snapshot's.
+  const Placement alone{counts.start_snapshot ? place.k : 8, 1, true};
+  const std::uint64_t first = trainer_bytes(model, alone, false);
+  if (measured && need.trainer + need.samples < first + one_sample) {
+    need.trainer = first;
+    need.samples = one_sample;
   }
   return need;
 }
@@ -97,27 +138,35 @@ Result<std::vector<Placement>> placements(const model::Model& model, const model
               asked.streamed.value_or(false) ? "streamed batches" : "resident samples")),
           "NO_CAPABILITY", "Leave streamed out, or use firmware that can.");
   }
-  const bool known =
-      board.ram_bytes != 0 && (all.front().k <= 8 ? model.ram_k8_bytes : model.ram_k16_bytes) != 0;
-  if (!known) return all;
+  const bool planned =
+      known(model.ram) || (all.front().k <= 8 ? model.ram_k8_bytes : model.ram_k16_bytes) != 0;
+  if (board.ram_bytes == 0 || !planned) return all;
+  const std::uint64_t room = board.ram_bytes & ~7u;
   std::vector<Placement> fit;
   for (const auto& p : all)
-    if (ram_need(model, counts, p).total() <= board.ram_bytes) fit.push_back(p);
+    if (ram_need(model, counts, p).total() <= room) fit.push_back(p);
   if (!fit.empty()) return fit;
 
   const RamNeed need = ram_need(model, counts, all.front());
-  std::string remedy = "Use a smaller model, fewer trainable layers or a board with more RAM.";
-  const model::HyperParams free_choice;
-  for (const auto& p : all_placements(free_choice, batch))
-    if (ram_need(model, counts, p).total() <= board.ram_bytes) {
-      remedy = absl::StrCat("These settings would fit: ", describe(p), ".");
-      break;
-    }
+  const auto free_choice = all_placements(model::HyperParams{}, batch);
+  const auto needs = [&](const Placement& p) { return ram_need(model, counts, p).total(); };
+  const auto fits = std::find_if(free_choice.begin(), free_choice.end(),
+                                 [&](const Placement& p) { return needs(p) <= room; });
+  std::string remedy;
+  if (fits != free_choice.end()) {
+    remedy = absl::StrCat("These settings would fit: ", describe(*fits), ".");
+  } else {
+    const auto least =
+        std::min_element(free_choice.begin(), free_choice.end(),
+                         [&](const auto& x, const auto& y) { return needs(x) < needs(y); });
+    remedy = absl::StrCat("Use a smaller model, fewer trainable layers or a board with more RAM: ",
+                          describe(*least), " still needs ", needs(*least), " bytes.");
+  }
   return with_reason(
       absl::ResourceExhaustedError(absl::StrCat(
           "model '", model.name, "' with ", describe(all.front()), " needs ", need.total(),
           " bytes (image ", need.image, ", trainer ", need.trainer, ", samples ", need.samples,
-          "); board ", board.name, " has ", board.ram_bytes, ". ", remedy)),
+          "); board ", board.name, " has ", board.ram_bytes)),
       "BOARD_RAM", remedy);
 }
 

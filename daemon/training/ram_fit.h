@@ -6,15 +6,20 @@
 #include "model/library.h"
 #include "training/policy.h"
 
-// Does a run fit a board? An estimate from the model's figures; the board has the last word.
+// Does a run fit a board? From the model's figures, as firmware/app lays its arena out: an upper
+// bound, so that what is accepted also starts. The board has the last word.
 namespace odt::training {
 
 struct RamNeed {
+  // samples: resident sets or the batch slot, and the counts of an evaluation.
   std::uint64_t image = 0, trainer = 0, samples = 0;
   std::uint64_t total() const { return image + trainer + samples; }
 };
 struct SampleCounts {
   std::uint32_t train = 0, heldout = 0;
+  bool evaluate = false;        // on the test split, before and after training
+  bool start_snapshot = false;  // weights wait on the board while the trainer is laid out
+  bool guard = true;            // as asked; off without held-out samples
 };
 
 // Values per sample as a board takes them.

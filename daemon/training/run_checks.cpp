@@ -93,7 +93,8 @@ Status check_settings(const RunParts& parts, const model::HyperParams& asked,
             " trainable layers; board ", parts.board.name, " takes ", parts.board.max_layers)),
         "OUT_OF_RANGE", "Compile the model with fewer trainable layers.");
   const bool fixed = asked.policy == model::Policy::kFixed;
-  const SampleCounts counts{parts.dataset.train, parts.dataset.heldout};
+  const SampleCounts counts{parts.dataset.train, parts.dataset.heldout, parts.evaluate,
+                            parts.start_snapshot, asked.guard.value_or(true)};
   // Which step the policy will take is known only after the first evaluation: both must do.
   for (const Drift drift : {Drift::kMild, Drift::kStrong}) {
     // Ranges first: they are errors of the request, whatever the board is.
@@ -118,6 +119,8 @@ Status check_settings(const RunParts& parts, const model::HyperParams& asked,
 asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::RunSpec> spec,
                                             std::shared_ptr<model::HyperParams> guess) {
   RunParts parts;
+  parts.evaluate = spec->evaluate;
+  parts.start_snapshot = !spec->start_snapshot.is_zero();
   const model::Board* board = env.registry->find(spec->board_uid);
   if (board == nullptr)
     co_return refuse(absl::NotFoundError("board " + spec->board_uid.hex() + " is not known"),

@@ -10,6 +10,7 @@ struct RunParts {
   model::Board board;
   model::Model model;
   model::Dataset dataset;
+  bool evaluate = false, start_snapshot = false;  // of the spec
 };
 // Reads model, dataset and start snapshot of the spec and checks them against each other and the
 // board; completes spec.hyper.k from the snapshot. `guess`: settings where they are certain already

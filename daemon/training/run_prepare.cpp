@@ -198,7 +198,9 @@ asio::awaitable<Status> RunTask::measure_start(Session session) {
 Result<std::vector<Placement>> RunTask::choose_placements() const {
   const model::Board* board = env_->registry->find(slot_.uid);
   const Drift drift = judge_drift(run_.heldout_start, model_->source_accuracy);
-  const SampleCounts counts{train_.count(), heldout_.count()};
+  const SampleCounts counts{train_.count(), heldout_.count(), run_.spec.evaluate,
+                            !run_.spec.start_snapshot.is_zero(),
+                            run_.spec.hyper.guard.value_or(true)};
   return placements(*model_, *board, counts, run_.spec.hyper, policy_batch(run_.spec.hyper, drift));
 }
 

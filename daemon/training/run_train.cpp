@@ -331,10 +331,9 @@ asio::awaitable<Status> RunTask::streamed_step(Session session, std::uint32_t st
   if (frame.gap == 0 && frame.loss.count == 0 && batch != 0 && run_.train_samples != 0)
     frame.loss.count = data::samples_of_step(frame.step, run_.train_samples, batch);
   const std::uint32_t batch_id = env_->next_id();
-  const std::uint32_t slot = step & 1;
-  auto sent = co_await session->send(model::Resource::kBatch, slot, batch, batch_id);
+  auto sent = co_await session->send(model::Resource::kBatch, kBatchSlot, batch, batch_id);
   if (!sent.ok()) co_return sent;
-  auto frame = co_await session->train_step(run_.id, run_.attempt, step, batch_id, slot);
+  auto frame = co_await session->train_step(run_.id, run_.attempt, step, batch_id, kBatchSlot);
   if (!frame.ok()) co_return frame.status();
   env_->registry->note_step(slot_.uid, step + 1);
   frame->step = step;

@@ -1,5 +1,7 @@
 """Bad input: one clear error each, non-zero exit, nothing half-done."""
 import os
+import resource
+import socket
 import sqlite3
 import subprocess
 
@@ -40,11 +42,13 @@ def test_bad_requests(bin_dir):
     with World(bin_dir) as world:
         world.prepare()
         world.add_sim("sim", "5100000000000001")
-        world.add_sim("tiny", "5100000000000002", "--ram", 12000)
+        world.add_sim("tiny", "5100000000000002", "--ram", 8000)
+        world.add_sim("narrow", "5100000000000003", "--ram", 12000)
         common = ("--model", "small", "--data", "shifted", "--epochs", 1)
         refused(world, "train", "--board", "nobody", *common, code=4, says=["nobody"])
         refused(world, "train", "--board", "simm", *common, code=4, says=["sim"])
-        refused(world, "train", "--board", "tiny", *common, code=5, says=["bytes"])
+        refused(world, "train", "--board", "tiny", *common, code=5, says=["needs", "bytes", "8000"])
+        refused(world, "train", "--board", "narrow", *common, "--k", 15, code=5, says=["12000", "would fit: k 8"])
         refused(world, "train", "--board", "sim", "--model", "smal", "--data", "shifted", code=4, says=["small"])
         refused(world, "train", "--board", "sim", *common, "--policy", "fixed", "--mu-weight", 9, says=["mu_weight", "4"])
         refused(world, "train", "--board", "sim", *common, "--policy", "fixed", "--k", 17, says=["k", "16"])
@@ -52,6 +56,8 @@ def test_bad_requests(bin_dir):
         refused(world, "trian", code=2, says=["train"])
         refused(world, "run", "show", "abcdef", code=4)
         assert world.ctl("run", "list") == []
+        # What creation accepts also fits: the board of 12000 bytes takes the run in its smallest form.
+        world.wait_run(world.ctl("train", "--board", "narrow", *common, "--detach")["id"])
         refused(world, "port", "adopt", "/dev/does-not-exist-at-all", says=["/dev/does-not-exist-at-all"])
 
 
@@ -95,6 +101,24 @@ def test_database_from_a_newer_version(bin_dir):
         said = done.stderr + done.stdout
         assert done.returncode != 0 and "control.db" in said and "9999" in said, done
         assert database.read_bytes() == before
+
+
+def test_idle_clients_do_not_use_up_the_descriptors(bin_dir):
+    """Under the usual soft limit, more idle clients than it allows: odtd goes on answering."""
+    with World(bin_dir) as world:
+        world.end("odtd")
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+        try:
+            world.restart_odtd()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        host, port = world.address_of("grpc").split(":")
+        clients = [socket.create_connection((host, int(port)), timeout=5) for _ in range(400)]
+        assert world.ctl("board", "list") == []
+        for client in clients:
+            client.close()
+        assert world.ctl("board", "list") == []
 
 
 def test_daemon_down(bin_dir):

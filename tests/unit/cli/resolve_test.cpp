@@ -61,6 +61,7 @@ TEST(ExitCode, FollowsTheStatus) {
   EXPECT_EQ(exit_code_of(absl::InvalidArgumentError("")), 2);
   EXPECT_EQ(exit_code_of(absl::NotFoundError("")), 4);
   EXPECT_EQ(exit_code_of(absl::FailedPreconditionError("")), 5);
+  EXPECT_EQ(exit_code_of(absl::ResourceExhaustedError("")), 5);
   EXPECT_EQ(exit_code_of(with_exit(absl::NotFoundError(""), kExitRunFailed)), 6);
 }
 

@@ -103,6 +103,10 @@ TEST_F(JobRunnerTest, TrainingAddsAModelThatCompilesAndDerives) {
   EXPECT_EQ(m.source_accuracy.total, 50u);
   EXPECT_GE(m.source_accuracy.correct, 40u);
   EXPECT_GT(m.ram_k16_bytes, m.ram_k8_bytes);
+  EXPECT_EQ(m.ram_k8_bytes, 2 * m.ram.weights_k8 + m.ram.work_8);
+  EXPECT_EQ(m.ram_k16_bytes, 2 * m.ram.weights_k16 + m.ram.work_8);
+  EXPECT_LT(m.ram.work_1, m.ram.work_4);
+  EXPECT_GT(m.ram.work_per_8, 0u);
   ASSERT_EQ(m.layers.size(), 2u);
   EXPECT_EQ(m.layers[0].kind, "LINEAR_RELU");
   // The ONNX blob gives the same image through a compile job.

@@ -84,6 +84,7 @@ model::Model model_of(int n) {
               {"fc2", "LINEAR", {10, 32}, {10}, 320, 2, 5, 320, false}};
   m.ram_k8_bytes = 30'000;
   m.ram_k16_bytes = 40'000;
+  m.ram = {7'000, 14'000, 300, 600, 1'200, 2'400, 2'400};
   return m;
 }
 

@@ -142,11 +142,15 @@ TEST_F(SettingsTest, TooBigSaysWhatWouldFit) {
   const Status status = check_settings(parts, asked, nullptr);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(reason_of(status), "BOARD_RAM");
-  EXPECT_NE(remedy_of(status).find("k 15, batch 16, streamed"), std::string::npos)
+  EXPECT_NE(remedy_of(status).find("k 15, batch 32, streamed"), std::string::npos)
       << remedy_of(status);
   EXPECT_NE(refusal(asked).find("board m3-1 has 49152"), std::string::npos) << refusal(asked);
   parts.board.ram_bytes = 8000;
   EXPECT_NE(remedy_of(check_settings(parts, {}, nullptr)).find("smaller model"), std::string::npos);
+  EXPECT_NE(
+      remedy_of(check_settings(parts, {}, nullptr)).find("k 8, batch 1, streamed still needs"),
+      std::string::npos)
+      << remedy_of(check_settings(parts, {}, nullptr));
 }
 
 TEST_F(SettingsTest, WhatTheFirmwareCannotDo) {
