@@ -51,7 +51,9 @@ Status add_model_file(Context& context, const std::string& file, std::string nam
   request.set_name(name);
   request.set_trainable_layers(trainable);
   ODT_ASSIGN(const auto started, context.call<v1::AddModelResponse>(request));
-  ODT_ASSIGN(const v1::Job job, wait_for_job(context, started.job()));
+  const auto ended = wait_for_job(context, started.job());
+  if (!ended.ok()) return name_file(ended.status(), file, name + ".onnx");
+  const v1::Job& job = *ended;
   v1::GetModelRequest get;
   get.set_hash(job.result_key());
   ODT_ASSIGN(const auto got, context.call<v1::GetModelResponse>(get));
@@ -142,6 +144,13 @@ void show_dataset(Context& context, const v1::Dataset& d) {
   if (d.class_counts_size() != 0) context.print(classes);
 }
 
+Status in_own_words(Status status, const Import& import, const v1::ImportDatasetRequest& r) {
+  status = rename_file(status, imported_name("data", r.data_blob()), import.file);
+  status = rename_file(status, imported_name("labels", r.label_blob()), import.labels);
+  status = rename_file(status, imported_name("test_data", r.test_data_blob()), import.test_file);
+  return rename_file(status, imported_name("test_labels", r.test_label_blob()), import.test_labels);
+}
+
 Status import_data(Context& context, Import import) {
   if (import.name.empty()) import.name = fs::path(import.file).stem().string();
   take_folder(import);
@@ -163,7 +172,9 @@ Status import_data(Context& context, Import import) {
   ODT_TRY(upload_into(context, import.test_file, request.mutable_test_data_blob()));
   ODT_TRY(upload_into(context, import.test_labels, request.mutable_test_label_blob()));
   ODT_ASSIGN(const auto started, context.call<v1::ImportDatasetResponse>(request));
-  ODT_ASSIGN(const v1::Job job, wait_for_job(context, started.job()));
+  const auto ended = wait_for_job(context, started.job());
+  if (!ended.ok()) return in_own_words(ended.status(), import, request);
+  const v1::Job& job = *ended;
   v1::GetDatasetRequest get;
   get.set_id(job.result_key());
   ODT_ASSIGN(const auto got, context.call<v1::GetDatasetResponse>(get));

@@ -77,8 +77,9 @@ Status push(Context& context, const std::string& file, const std::string& alias)
   v1::AddSnapshotRequest request;
   request.set_blob(blob);
   request.set_alias(alias);
-  ODT_ASSIGN(const auto response, context.call<v1::AddSnapshotResponse>(request));
-  show_snapshot(context, response.snapshot());
+  const auto response = context.call<v1::AddSnapshotResponse>(request);
+  if (!response.ok()) return name_file(response.status(), file);
+  show_snapshot(context, response->snapshot());
   return {};
 }
 

@@ -1,12 +1,15 @@
 #include "cli/upload.h"
 
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_replace.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/ids.h"
 #include "cli/context.h"
+#include "cli/exit_code.h"
 #include "cli/text.h"
 #include "odt/api/v1/services.pb.h"
 
@@ -45,9 +48,14 @@ Status send_chunks(Context& context, const std::string& path, const v1::Upload& 
   return {};
 }
 
-}  // namespace
+Status with_text(const Status& status, const std::string& text) {
+  Status out(status.code(), text);
+  status.ForEachPayload(
+      [&out](absl::string_view url, const absl::Cord& payload) { out.SetPayload(url, payload); });
+  return out;
+}
 
-Result<std::string> upload_file(Context& context, const std::string& path) {
+Result<std::string> send_file(Context& context, const std::string& path) {
   std::error_code ec;
   if (!fs::is_regular_file(path, ec))
     return absl::NotFoundError(clean(path) + ": no such file; check the path");
@@ -62,6 +70,33 @@ Result<std::string> upload_file(Context& context, const std::string& path) {
   finish.set_id(created.upload().id());
   ODT_ASSIGN(const auto finished, context.call<v1::FinishUploadResponse>(finish));
   return finished.blob();
+}
+
+}  // namespace
+
+Result<std::string> upload_file(Context& context, const std::string& path) {
+  auto blob = send_file(context, path);
+  if (!blob.ok()) return name_file(blob.status(), path);
+  return blob;
+}
+
+Status rename_file(const Status& status, const std::string& called, const std::string& path) {
+  if (status.ok() || called.empty() || path.empty()) return status;
+  return with_text(status, absl::StrReplaceAll(status.message(), {{called, clean(path)}}));
+}
+
+Status name_file(const Status& status, const std::string& path, const std::string& called) {
+  // Neither Ctrl-C nor a daemon that is down has to do with the file.
+  const int exit = exit_code_of(status);
+  if (status.ok() || exit == kExitInterrupted || exit == kExitUnreachable) return status;
+  Status out = rename_file(status, called, path);
+  if (!absl::StrContains(out.message(), clean(path)))
+    out = with_text(out, absl::StrCat(clean(path), ": ", out.message()));
+  return out;
+}
+
+std::string imported_name(const std::string& role, const std::string& blob) {
+  return absl::StrCat(role, " (", hex(blob).substr(0, 8), ")");
 }
 
 }  // namespace odt::cli
