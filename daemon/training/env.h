@@ -42,6 +42,8 @@ struct Env {
     return last_id;
   }
   std::uint32_t last_id = 0;
+  // A cancelled run is over after this at the latest, whatever its board does.
+  std::chrono::milliseconds cancel_grace{10'000};
 
   // File work is not for the links thread.
   asio::awaitable<Result<std::shared_ptr<const std::string>>> read_blob(Hash hash) {

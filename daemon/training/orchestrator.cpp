@@ -349,6 +349,7 @@ Orchestrator::Orchestrator(asio::io_context& links, const Clock& clock,
                            OrchestratorOptions options) {
   auto env = std::make_shared<Env>(Env{links, clock, control, telemetry, blobs, jobs,
                                        std::move(options.log), options.resume_deadline, nullptr});
+  env->cancel_grace = options.cancel_grace;
   impl_ = std::make_shared<Impl>(std::move(env), std::move(options.fleet));
 }
 Orchestrator::~Orchestrator() = default;
@@ -406,8 +407,8 @@ void Orchestrator::evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid d
       impl_->evaluate(std::move(ctx), std::move(uid), snapshot, dataset, std::move(split)),
       std::move(done));
 }
-
 void Orchestrator::cancel_evaluation(CallContext, Uuid job, Done<model::Job> done) {
   impl_->carry_out(impl_->cancel_evaluation(job), std::move(done));
 }
+
 }  // namespace odt::training

@@ -18,6 +18,7 @@ struct OrchestratorOptions {
   fleet::FleetOptions fleet;
   // WAITING_BOARD gives up after this where the run does not say otherwise.
   std::chrono::seconds resume_deadline{24 * 3600};
+  std::chrono::milliseconds cancel_grace{10'000};  // then a cancelled run's session is closed
   // One line per thing worth a log (level as spdlog); any thread. Empty: no log.
   std::function<void(int level, const std::string& text)> log;
 };
@@ -62,8 +63,8 @@ class Orchestrator final : public FleetControl {
                        Done<model::Board> done) override;
   void evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset, std::string split,
                 Done<model::Job> done) override;
-
   void cancel_evaluation(CallContext ctx, Uuid job, Done<model::Job> done) override;
+
  private:
   class Impl;
   std::shared_ptr<Impl> impl_;

@@ -18,6 +18,8 @@ asio::awaitable<Status> RunTask::finish(Session session) {
   const auto deadline = steady_clock::now() + std::chrono::seconds(30);
   model::DeviceState state;
   while (true) {
+    auto stop = interrupted(session);
+    if (!stop.ok()) co_return stop;
     auto now = co_await session->get_state(true);
     if (!now.ok()) co_return now.status();
     state = std::move(*now);

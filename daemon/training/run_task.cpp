@@ -2,6 +2,8 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <utility>
+
 namespace odt::training {
 namespace {
 
@@ -139,12 +141,9 @@ asio::awaitable<Result<model::Run>> RunTask::set_desired(CallContext ctx, Desire
   }
   auto saved = co_await save(std::move(what));
   if (!saved.ok()) co_return saved;
+  if (desired == Desired::kCancel && active && !std::exchange(cancel_forced_, true))
+    asio::co_spawn(env_->io, force_cancel(), fleet::Detached{});
   co_return run_;
-}
-
-void RunTask::on_epoch(model::EpochResult epoch) {
-  inbox_.push_back(std::move(epoch));
-  slot_.signal.notify();
 }
 
 void RunTask::on_job(const model::JobChanged& job) {
@@ -201,6 +200,10 @@ asio::awaitable<void> RunTask::main() {
       co_await wait_board();
     } else if (absl::IsUnavailable(done)) {
       co_await idle(std::chrono::milliseconds(200));
+    } else if (reason_of(done) == "DISK_FULL") {
+      // Not the run's fault, and its end could not be stored either: the board holds it meanwhile.
+      env_->say(4, absl::StrCat(shown(), ": waits for disk space: ", text_of(done)));
+      co_await idle(std::chrono::milliseconds(2000));
     } else if (absl::IsAborted(done) && ++fruitless_ <= kMaxFruitless) {
       env_->say(3, absl::StrCat(shown(), ": again: ", text_of(done)));
       co_await idle(std::chrono::milliseconds(50));
@@ -254,6 +257,20 @@ asio::awaitable<void> RunTask::cancel() {
   (void)co_await stop_board();
   co_await end(RunState::kCancelled,
                with_reason(absl::CancelledError("cancelled on request"), "CANCELLED"));
+}
+
+asio::awaitable<void> RunTask::force_cancel() {
+  const auto self = shared_from_this();
+  while (!env_->stopping && !model::is_final(run_.state)) {
+    co_await idle(env_->cancel_grace);
+    if (env_->stopping || model::is_final(run_.state) || run_.desired != Desired::kCancel) break;
+    const Session session = slot_.live_session();
+    if (!session) continue;
+    env_->say(3,
+              absl::StrCat(shown(), ": the board holds its cancellation up; its link is closed"));
+    session->close(absl::CancelledError("the board did not let a cancelled run go"));
+  }
+  cancel_forced_ = false;
 }
 
 asio::awaitable<Status> RunTask::hold_paused(Session session, std::string cause) {

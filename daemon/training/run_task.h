@@ -58,6 +58,8 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<void> wait_board();
   asio::awaitable<Status> drive(Session session);
   asio::awaitable<void> cancel();
+  // Until the run is final: a session that holds a cancelled run up is closed.
+  asio::awaitable<void> force_cancel();
   asio::awaitable<Status> stop_board();  // where it holds this run
   asio::awaitable<void> idle(std::chrono::milliseconds time);
   // OK, or why the current session's work must stop: CANCELLED (look at desired, stopping),
@@ -97,6 +99,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> pause_board(Session session);
   asio::awaitable<Status> load_epochs();
   Status compare_epoch(const model::EpochResult& epoch, bool* known) const;
+  Status check_epoch(const model::EpochResult& epoch) const;
 
   // run_finish.cpp: the last epoch is recorded.
   asio::awaitable<Status> finish(Session session);
@@ -125,6 +128,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   std::optional<Status> diverged_;
   bool start_sent_ = false;  // StartRun of this attempt may have reached the board
   bool telemetry_lost_ = false;
+  bool cancel_forced_ = false;
   bool reloaded_ = false;        // from the store after a restart of odtd
   std::uint32_t fruitless_ = 0;  // attempts since the last epoch
   std::vector<std::uint32_t> order_;

@@ -15,6 +15,7 @@ using Action = session::BoardSession::Action;
 using std::chrono::steady_clock;
 
 constexpr auto kQuiet = std::chrono::seconds(2);  // without news: ask the board
+constexpr std::size_t kMaxInbox = 256;            // what is dropped is fetched in its turn
 
 bool same_result(const model::EpochResult& a, const model::EpochResult& b) {
   return a.step == b.step && a.loss == b.loss && a.train == b.train && a.heldout == b.heldout &&
@@ -24,6 +25,11 @@ bool same_result(const model::EpochResult& a, const model::EpochResult& b) {
 Status diverged(const std::string& text) {
   return with_reason(absl::DataLossError(text), "DIVERGED",
                      "Both records are kept. Replay the run, and check the board's memory.");
+}
+
+Status board_fault(const std::string& text) {
+  return with_reason(absl::DataLossError(text), "BOARD_FAULT",
+                     "Reset the board; if it happens again, flash its firmware anew.");
 }
 
 }  // namespace
@@ -89,6 +95,8 @@ asio::awaitable<Status> RunTask::pause_board(Session session) {
   if (!done.ok()) co_return done;
   const auto deadline = steady_clock::now() + std::chrono::seconds(10);
   while (steady_clock::now() < deadline) {
+    auto stop = interrupted(session);
+    if (!stop.ok()) co_return stop;
     auto state = co_await session->get_state(false);
     if (!state.ok()) co_return state.status();
     env_->registry->note_state(slot_.uid, *state);
@@ -98,8 +106,39 @@ asio::awaitable<Status> RunTask::pause_board(Session session) {
   co_return absl::DeadlineExceededError("the board did not pause within 10 s");
 }
 
+void RunTask::on_epoch(model::EpochResult epoch) {
+  // A record that came twice says nothing new; one with other content is looked at.
+  const bool here = std::any_of(inbox_.begin(), inbox_.end(), [&epoch](const auto& e) {
+    return e.epoch == epoch.epoch && same_result(e, epoch);
+  });
+  if (!here && inbox_.size() < kMaxInbox) inbox_.push_back(std::move(epoch));
+  slot_.signal.notify();
+}
+
+// What a board may say of an epoch of this run; the rest is no result at all.
+Status RunTask::check_epoch(const model::EpochResult& epoch) const {
+  const std::uint32_t epochs = *run_.effective.epochs;
+  if (epoch.epoch >= epochs)
+    return board_fault(absl::StrCat("the board sent a record of epoch ", epoch.epoch,
+                                    "; the run has ", epochs, " (from 0)"));
+  const std::uint64_t step = std::uint64_t{epoch.epoch + 1} *
+                             data::steps_per_epoch(run_.train_samples, *run_.effective.batch);
+  if (epoch.step != step)
+    return board_fault(absl::StrCat("the board says that epoch ", epoch.epoch, " ended at step ",
+                                    epoch.step, "; it ends at ", step));
+  if (epoch.train.correct > epoch.train.total || epoch.heldout.correct > epoch.heldout.total)
+    return board_fault(
+        absl::StrCat("the board counts more right answers than samples in epoch ", epoch.epoch));
+  return absl::OkStatus();
+}
+
 asio::awaitable<Status> RunTask::fetch_epochs(Session session, std::uint32_t end) {
+  if (end > *run_.effective.epochs)
+    co_return board_fault(absl::StrCat("the board says that ", end,
+                                       " epochs are done; the run has ", *run_.effective.epochs));
   for (std::uint32_t epoch = run_.epochs_done; epoch < end; ++epoch) {
+    auto stop = interrupted(session);
+    if (!stop.ok()) co_return stop;
     const bool here = std::any_of(inbox_.begin(), inbox_.end(),
                                   [epoch](const auto& e) { return e.epoch == epoch; });
     if (here) continue;
@@ -166,8 +205,12 @@ asio::awaitable<Status> RunTask::follow_resident(Session session, model::DeviceS
 
 asio::awaitable<Status> RunTask::drain_epochs(Session session) {
   while (!inbox_.empty()) {
+    auto stop = interrupted(session);
+    if (!stop.ok()) co_return stop;
     model::EpochResult epoch = std::move(inbox_.front());
     inbox_.pop_front();
+    auto sound = check_epoch(epoch);
+    if (!sound.ok()) co_return sound;
     if (epoch.epoch > run_.epochs_done) {
       const std::uint32_t end = epoch.epoch;
       inbox_.push_front(std::move(epoch));
@@ -283,6 +326,10 @@ void RunTask::add_telemetry(model::TelemetryFrame frame) {
   frame.board_uid = slot_.uid;
   if (frame.time_us == 0) frame.time_us = env_->clock.now_us();
   if (frame.loss.kind == model::LossKind::kUnspecified) frame.loss.kind = run_.effective.loss;
+  // The wire leaves out what run and step tell.
+  const std::uint32_t batch = run_.effective.batch.value_or(0);
+  if (frame.gap == 0 && frame.loss.count == 0 && batch != 0 && run_.train_samples != 0)
+    frame.loss.count = data::samples_of_step(frame.step, run_.train_samples, batch);
   std::weak_ptr<RunTask> weak = weak_from_this();
   asio::io_context& io = env_->io;
   env_->telemetry.append(std::move(frame), [weak, &io](Status why) {
@@ -312,6 +359,7 @@ void RunTask::on_telemetry_lost(const Status& why) {
 void RunTask::on_step(model::TelemetryFrame frame) {
   // Streamed steps come with their answers.
   if (run_.effective.streamed.value_or(false)) return;
+  if (frame.gap == 0 && frame.step >= run_.steps_total) return;  // no step of this run
   add_telemetry(std::move(frame));
 }
 
@@ -326,10 +374,6 @@ asio::awaitable<Status> RunTask::streamed_step(Session session, std::uint32_t st
   const std::uint32_t first = step % per_epoch * *e.batch;
   const std::uint32_t n = data::samples_of_step(step, train_.count(), *e.batch);
   auto batch = std::make_shared<const std::string>(train_.batch(order_.data() + first, n));
-  // The wire leaves out what run and step tell.
-  const std::uint32_t batch = run_.effective.batch.value_or(0);
-  if (frame.gap == 0 && frame.loss.count == 0 && batch != 0 && run_.train_samples != 0)
-    frame.loss.count = data::samples_of_step(frame.step, run_.train_samples, batch);
   const std::uint32_t batch_id = env_->next_id();
   auto sent = co_await session->send(model::Resource::kBatch, kBatchSlot, batch, batch_id);
   if (!sent.ok()) co_return sent;

@@ -400,5 +400,103 @@ TEST_F(RunPathsTest, StartSnapshotIsWhereTrainingBegins) {
   EXPECT_EQ(rig.create(spec).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(RunPathsTest, CancelIsHeededByABoardThatDoesNotAnswer) {
+  Rig rig(library, [](training::OrchestratorOptions& o) { o.cancel_grace = 100ms; });
+  auto board = online(rig);
+  rig.on_links([&] {
+    board->before = [board = board.get()](const std::string& op) {
+      if (op == "start_run" && board->session) board->session->answering = false;
+      return absl::OkStatus();
+    };
+  });
+  auto run = rig.create(rig.spec(board));
+  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_TRUE(
+      rig.wait_until([&] { return rig.on_links([&] { return board->ops["start_run"]; }); }));
+  ASSERT_TRUE(rig.desire(run->id, Desired::kCancel).ok());
+  ASSERT_TRUE(rig.wait_state(run->id, RunState::kCancelled));
+  rig.on_links([&] { board->before = {}; });
+}
+
+TEST_F(RunPathsTest, CancelIsHeededAtTheEndOfARun) {
+  Rig rig(library);
+  auto board = online(rig);
+  // All epochs are there, but the board never says that it is done.
+  rig.on_links([&] {
+    board->before = [board = board.get()](const std::string& op) {
+      if (op == "get_state" && board->epoch >= 3) board->job = model::JobState::kRunning;
+      return absl::OkStatus();
+    };
+  });
+  auto run = rig.create(rig.spec(board));
+  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_TRUE(rig.wait_until([&] { return library.run(run->id).epochs_done == 3; }));
+  ASSERT_TRUE(rig.desire(run->id, Desired::kCancel).ok());
+  ASSERT_TRUE(rig.wait_state(run->id, RunState::kCancelled, 3s));
+  rig.on_links([&] { board->before = {}; });
+}
+
+// A record that no run can have ends the run with one clear error, not in a search for the epochs
+// before it.
+TEST_F(RunPathsTest, WildEpochRecordsFailTheRun) {
+  const std::vector<std::pair<const char*, std::function<void(model::EpochResult&)>>> kinds = {
+      {"epoch far away", [](auto& e) { e.epoch = 0xFFFFFFFF; }},
+      {"epoch behind the last", [](auto& e) { e.epoch = 6; }},
+      {"step", [](auto& e) { e.step = 0xFFFFFFFF; }},
+      {"count", [](auto& e) { e.heldout.correct = e.heldout.total + 1; }},
+  };
+  for (const auto& [name, spoil] : kinds) {
+    SCOPED_TRACE(name);
+    Rig rig(library);
+    auto board = online(rig);
+    board->step_time = std::chrono::milliseconds(5);
+    auto spec = rig.spec(board);
+    spec.hyper.epochs = 6;
+    auto run = rig.create(spec);
+    ASSERT_TRUE(run.ok()) << run.status();
+    ASSERT_TRUE(rig.wait_until([&] { return library.run(run->id).epochs_done >= 1; }));
+    rig.on_links([&, spoil = spoil] { board->send_spoilt_epoch(1, spoil); });
+    ASSERT_TRUE(rig.wait_state(run->id, RunState::kFailed)) << library.run(run->id).reason.text;
+    EXPECT_EQ(library.run(run->id).reason.code, "BOARD_FAULT");
+    EXPECT_LE(library.run(run->id).steps_done, library.run(run->id).steps_total);
+  }
+}
+
+TEST_F(RunPathsTest, AFloodOfTheSameEpochDoesNotHoldUpACancel) {
+  Rig rig(library);
+  auto board = online(rig);
+  board->step_time = std::chrono::milliseconds(5);
+  auto spec = rig.spec(board);
+  spec.hyper.epochs = 50;
+  auto run = rig.create(spec);
+  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_TRUE(rig.wait_until([&] { return library.run(run->id).epochs_done >= 1; }));
+  const int before = rig.on_links([&] { return board->ops["ack_epoch"]; });
+  rig.on_links([&] {
+    for (int i = 0; i < 20000; ++i) board->send_spoilt_epoch(0, [](model::EpochResult&) {});
+  });
+  ASSERT_TRUE(rig.desire(run->id, Desired::kCancel).ok());
+  ASSERT_TRUE(rig.wait_state(run->id, RunState::kCancelled));
+  EXPECT_LT(rig.on_links([&] { return board->ops["ack_epoch"]; }) - before, 100);
+}
+
+TEST_F(RunPathsTest, AFullDiskIsWaitedOut) {
+  const Hash expected = undisturbed();
+  Rig rig(library);
+  auto board = online(rig);
+  auto hits = std::make_shared<int>(0);
+  rig.on_links([&] {
+    board->before = [hits](const std::string& op) {
+      if (op != "ack_epoch" || (*hits)++ != 0) return absl::OkStatus();
+      return with_reason(absl::ResourceExhaustedError("disk is full"), "DISK_FULL");
+    };
+  });
+  auto run = rig.create(rig.spec(board));
+  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_TRUE(rig.wait_state(run->id, RunState::kSucceeded)) << library.run(run->id).reason.text;
+  EXPECT_EQ(library.run(run->id).final_state_hash, expected);
+  EXPECT_GE(*hits, 2);
+}
+
 }  // namespace
 }  // namespace odt::test
