@@ -10,6 +10,13 @@ namespace {
 using std::chrono::steady_clock;
 constexpr std::int64_t kWarnAgainUs = 600'000'000;
 
+constexpr std::size_t kMaxLabels = 64;  // of one board
+
+// What a warning is about: boards that dial in come from another port each time.
+std::string place_of(const std::string& endpoint) {
+  return endpoint.starts_with("tcp-in:") ? endpoint.substr(0, endpoint.rfind(':')) : endpoint;
+}
+
 template <typename T>
 std::optional<T> body_of(const std::vector<model::Event>& events) {
   for (const auto& event : events)
@@ -177,9 +184,9 @@ asio::awaitable<void> Registry::quarantine(std::string endpoint, BoardUid uid,
     port->second.port.reason = reason;
   }
   dirty_ = true;
-  std::int64_t& warned = warned_us_[endpoint + uid.hex()];
-  if (warned != 0 && clock_.now_us() - warned < kWarnAgainUs) co_return;
-  warned = clock_.now_us();
+  const std::int64_t now = clock_.now_us();
+  std::erase_if(warned_us_, [now](const auto& w) { return now - w.second >= kWarnAgainUs; });
+  if (!warned_us_.emplace(place_of(endpoint) + " " + uid.hex(), now).second) co_return;
   log(3, endpoint + ": " + reason.text);
   store::Batch batch;
   batch.changes.push_back(store::AppendWarning{model::Warning{reason, uid, {}}});
@@ -369,6 +376,10 @@ asio::awaitable<Result<model::Board>> Registry::edit(CallContext ctx, BoardUid u
     value.labels[key] = text;
   }
   for (const auto& key : edit.remove_labels) value.labels.erase(key);
+  if (value.labels.size() > kMaxLabels)
+    co_return absl::InvalidArgumentError("labels: the board would have " +
+                                         std::to_string(value.labels.size()) + "; limit " +
+                                         std::to_string(kMaxLabels));
   value.meta.etag = edit.etag;
   value.status = it->second.session ? model::BoardStatus::kOnline : model::BoardStatus::kOffline;
   auto stored = co_await put_board(value, ctx.actor, ctx.command_id, ctx.request_id);
@@ -403,7 +414,7 @@ asio::awaitable<Status> Registry::forget(CallContext ctx, BoardUid uid) {
   if (auto now = boards_.find(uid);
       now != boards_.end() && !now->second.session && !now->second.admitting)
     boards_.erase(now);
-  dirty_ = true;
+  publish_view();
   co_return absl::OkStatus();
 }
 
@@ -414,7 +425,7 @@ void Registry::note_state(const BoardUid& uid, const model::DeviceState& state) 
   board.model_hash = state.model_hash;
   if (!state.state_hash.is_zero()) board.state_hash = state.state_hash;
   board.last_step = state.step;
-  publish_view();
+  dirty_ = true;
 }
 
 void Registry::note_step(const BoardUid& uid, std::uint32_t step) {
@@ -456,22 +467,21 @@ std::vector<model::Board> Registry::boards() const {
   return out;
 }
 
+void Registry::publish_view() {
+  dirty_ = false;
+  listener_.on_view(boards(), ports());
+}
+
 asio::awaitable<void> Registry::view_loop() {
   const auto self = shared_from_this();
   auto last = steady_clock::time_point{};
   while (!stopping_) {
     const auto now = steady_clock::now();
     if (dirty_ || now - last >= std::chrono::seconds(1)) {
-      dirty_ = false;
       last = now;
       publish_view();
     }
     co_await wake_.wait_for(options_.view_interval);
-void Registry::publish_view() {
-  dirty_ = false;
-  listener_.on_view(boards(), ports());
-}
-
   }
 }
 
