@@ -3,6 +3,7 @@
 #include <absl/strings/ascii.h>
 #include <absl/strings/escaping.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace odt::api {
@@ -91,6 +92,8 @@ std::string web_trailer(const grpc::Status& status,
   return frame + text;
 }
 
+constexpr std::int64_t kLongestHours = 100 * 365 * 24;  // a century
+
 Result<std::chrono::nanoseconds> parse_grpc_timeout(std::string_view text) {
   const auto bad = [&] {
     return absl::InvalidArgumentError("grpc-timeout '" + std::string(text.substr(0, 16)) +
@@ -103,8 +106,8 @@ Result<std::chrono::nanoseconds> parse_grpc_timeout(std::string_view text) {
     value = value * 10 + (c - '0');
   }
   switch (text.back()) {
-    case 'H':
-      return std::chrono::hours(value);
+    case 'H':  // 8 digits of hours are more than int64 nanoseconds hold
+      return std::chrono::hours(std::min(value, kLongestHours));
     case 'M':
       return std::chrono::minutes(value);
     case 'S':
