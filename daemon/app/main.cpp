@@ -2,8 +2,10 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstdio>
@@ -17,6 +19,8 @@ namespace odt::app {
 namespace {
 
 constexpr std::chrono::seconds kStopDeadline{15};
+
+constexpr rlim_t kDescriptors = 65536;
 
 int g_signal_fd = -1;
 volatile sig_atomic_t g_signals = 0;
@@ -36,6 +40,15 @@ void catch_signals() {
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGINT, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
+}
+
+// Out of descriptors, gRPC 1.51 stops listening for good; the usual soft limit of 1024 is a few
+// hundred idle clients away.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kDescriptors) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kDescriptors);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void wait_for_signal() {
@@ -80,6 +93,7 @@ int run(int argc, char** argv) {
   resolve(line->config, own_path(argv[0]));
   if (const Status status = start_logging(line->config); !status.ok()) return fail(status);
   catch_signals();
+  raise_descriptor_limit();
   Result<std::unique_ptr<Daemon>> daemon = Daemon::start(std::move(line->config));
   if (!daemon.ok()) return fail(daemon.status());
   wait_for_signal();
