@@ -56,6 +56,10 @@ Status from_grpc(const grpc::Status& status, const std::string& address) {
                     "start odtd (systemctl start odtd), or say where it is: --address or "
                     "$ODT_ADDRESS; 'odtctl doctor' looks for the cause"),
         kExitUnreachable);
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !from_odtd)
+    return with_reason(
+        absl::DeadlineExceededError("odtd at " + clean(address) + " did not answer in time"),
+        "NO_ANSWER", "give it longer with --timeout; 'odtctl doctor' looks for the cause");
   Status out(static_cast<absl::StatusCode>(status.error_code()), clean(status.error_message()));
   const auto remedy = info.metadata().find("remedy");
   return with_reason(std::move(out), clean(info.reason()),
