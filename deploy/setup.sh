@@ -32,6 +32,15 @@ as_owner() {
     "$@"
   fi
 }
+# Runs a command that ends with this script, whatever ends the script.
+tied() {
+  as_owner setpriv --pdeathsig TERM -- "$@" &
+  wait $!
+}
+trap 'odt_code=$?; kill $(jobs -p) 2>/dev/null; exit $odt_code' EXIT
+trap 'exit 143' TERM HUP
+trap 'exit 130' INT
+
 # apt needs root; a plain user gets it by sudo where there is one.
 as_root() {
   if [ "$(id -u)" = 0 ]; then
@@ -121,7 +130,7 @@ configure_build() {
 build_targets() {
   local dir=$1 text=$2
   shift 2
-  step "$text" as_owner env CCACHE_BASEDIR="$ODT_ROOT" CCACHE_NOHASHDIR=1 \
+  step "$text" tied env CCACHE_BASEDIR="$ODT_ROOT" CCACHE_NOHASHDIR=1 \
     ninja -C "$dir" -j "$ODT_JOBS" "$@"
 }
 

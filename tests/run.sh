@@ -56,7 +56,7 @@ check() {
   shift
   log=$ODT_BUILD/logs/test-$(printf '%s' "$name" | tr -cs 'a-zA-Z0-9\n' '-').log
   as_owner mkdir -p "$ODT_BUILD/logs"
-  if as_owner "$@" >"$log" 2>&1; then
+  if tied "$@" >"$log" 2>&1; then
     record PASS "$name"
   else
     record FAIL "$name" "log: $log"
@@ -72,7 +72,7 @@ collect() {
   shift
   log=$ODT_BUILD/logs/test-$name.log
   as_owner mkdir -p "$ODT_BUILD/logs"
-  as_owner "$@" >"$log" 2>&1 || code=$?
+  tied "$@" >"$log" 2>&1 || code=$?
   grep -E '^(PASS|FAIL|SKIP) ' "$log" >>"$results" || true
   if [ $code != 0 ] && ! grep -q '^FAIL ' "$log"; then record FAIL "$name" "exit $code; log: $log"; fi
   grep -qE '^(PASS|FAIL|SKIP) ' "$log" || record FAIL "$name" "no test ran; log: $log"
@@ -126,7 +126,7 @@ suite_unit() {
   build_targets "$ODT_BUILD/sanitize" "building unit and integration tests (ASan, UBSan)" all
   local junit=$ODT_BUILD/sanitize/junit.xml code=0
   say "unit and integration tests ..."
-  as_owner env ASAN_OPTIONS=detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
+  tied env ASAN_OPTIONS=detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
     ctest --test-dir "$ODT_BUILD/sanitize" -j "$ODT_JOBS" --timeout 180 --output-on-failure \
     --output-junit "$junit" >"$ODT_BUILD/logs/test-ctest.log" 2>&1 || code=$?
   /usr/bin/python3 tests/support/junit_lines.py "$junit" >>"$results" || record FAIL unit "no result of ctest"
