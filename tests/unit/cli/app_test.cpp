@@ -61,7 +61,9 @@ TEST_F(AppTest, NoDaemonIsExitThreeWithRemedy) {
 
 TEST_F(AppTest, AnArgumentThatIsNotUtf8IsWrongUsage) {
   EXPECT_EQ(run({"board", "rename", "m33-1", "\xFF\xFE"}), 2);
-  EXPECT_TRUE(said("'??' is not UTF-8"));
+  EXPECT_TRUE(
+      said("'?"
+           "?' is not UTF-8"));
 }
 
 TEST(FinishOutput, FailsWhereTheOutputWasNotTaken) {
