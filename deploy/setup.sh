@@ -32,9 +32,11 @@ as_owner() {
     "$@"
   fi
 }
-# Runs a command that ends with this script, whatever ends the script.
+# mortal COMMAND...: as the owner; ends when the shell that runs it ends.
+mortal() { as_owner setpriv --pdeathsig TERM -- "$@"; }
+# tied COMMAND...: the same in the foreground, for a shell that must still hear a signal meanwhile.
 tied() {
-  as_owner setpriv --pdeathsig TERM -- "$@" &
+  mortal "$@" &
   wait $!
 }
 trap 'odt_code=$?; kill $(jobs -p) 2>/dev/null; exit $odt_code' EXIT
@@ -123,14 +125,14 @@ configure_build() {
   local preset=$1 dir=$2
   shift 2
   [ -f "$dir/build.ninja" ] ||
-    step "configuring ($preset)" as_owner cmake -S "$ODT_ROOT" --preset "$preset" -B "$dir" "$@"
+    step "configuring ($preset)" mortal cmake -S "$ODT_ROOT" --preset "$preset" -B "$dir" "$@"
 }
 
 # build_targets DIR TEXT TARGET...
 build_targets() {
   local dir=$1 text=$2
   shift 2
-  step "$text" tied env CCACHE_BASEDIR="$ODT_ROOT" CCACHE_NOHASHDIR=1 \
+  step "$text" mortal env CCACHE_BASEDIR="$ODT_ROOT" CCACHE_NOHASHDIR=1 \
     ninja -C "$dir" -j "$ODT_JOBS" "$@"
 }
 
@@ -142,7 +144,7 @@ build_web() {
     sort -z | xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1)
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$sum" ] && return 0
   [ -d "$ODT_ROOT/web/node_modules/.bin" ] && [ "$ODT_ROOT/web/node_modules/.package-lock.json" -nt "$ODT_ROOT/web/package-lock.json" ] ||
-    step "fetching dashboard packages (npm)" as_owner npm --prefix "$ODT_ROOT/web" ci --no-audit --no-fund
-  step "building the dashboard" as_owner npm --prefix "$ODT_ROOT/web" run build
+    step "fetching dashboard packages (npm)" mortal npm --prefix "$ODT_ROOT/web" ci --no-audit --no-fund
+  step "building the dashboard" mortal npm --prefix "$ODT_ROOT/web" run build
   printf '%s' "$sum" | as_owner tee "$stamp" >/dev/null
 }

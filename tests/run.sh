@@ -94,7 +94,7 @@ need_firmware() {
 }
 need_npm() {
   [ "$ODT_ROOT/web/node_modules/.package-lock.json" -nt "$ODT_ROOT/web/package-lock.json" ] ||
-    step "fetching dashboard packages (npm)" as_owner npm --prefix web ci --no-audit --no-fund
+    step "fetching dashboard packages (npm)" mortal npm --prefix web ci --no-audit --no-fund
 }
 
 sources() { git ls-files -co --exclude-standard "$@" 2>/dev/null || find . -path ./build -prune -o -type f -print; }
