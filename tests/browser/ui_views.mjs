@@ -12,7 +12,7 @@ export const viewTests = [
         const offline = page.locator("tr.board-row", { hasText: "sim-2" });
         const words = await offline.locator(".cell-status").innerText();
         assert(
-          /offline/.test(words) && /since \d/.test(words) && /12 min/.test(words),
+          /offline/.test(words) && /since (\w+ \d+ )?\d+:\d/.test(words) && /12 min/.test(words),
           `offline row says "${words}"`,
         );
         assert(
