@@ -8,15 +8,6 @@ namespace {
 namespace v1 = api::v1;
 using std::chrono::milliseconds;
 
-template <typename Pred>
-bool eventually(Pred pred) {
-  for (int i = 0; i < 300; ++i) {
-    if (pred()) return true;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return false;
-}
-
 // The fake never answers IdentifyBoard.
 TEST_F(ApiTest, ADeadlineEndsACallThatNobodyAnswers) {
   const auto stub = v1::FleetService::NewStub(server.connect());

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "api/grpc_server.h"
 #include "api/http_server.h"
@@ -40,6 +41,16 @@ class ApiServer {
   std::unique_ptr<api::GrpcServer> grpc;
   std::unique_ptr<api::HttpServer> http;
 };
+
+// Whether `pred` holds within three seconds.
+template <typename Pred>
+bool eventually(Pred pred) {
+  for (int i = 0; i < 300; ++i) {
+    if (pred()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
 
 class ApiTest : public testing::Test {
  protected:

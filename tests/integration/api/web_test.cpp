@@ -14,15 +14,6 @@ constexpr char kGetBoard[] = "/odt.api.v1.FleetService/GetBoard";
 constexpr char kIdentify[] = "/odt.api.v1.FleetService/IdentifyBoard";
 constexpr char kWatch[] = "/odt.api.v1.WatchService/Watch";
 
-template <typename Pred>
-bool eventually(Pred pred) {
-  for (int i = 0; i < 300; ++i) {
-    if (pred()) return true;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return false;
-}
-
 TEST_F(ApiTest, WebUnaryCallsKeepTheConnection) {
   HttpClient client(server.http_port());
   for (int i = 0; i < 50; ++i) {

@@ -3,23 +3,6 @@
 namespace odt::testing {
 namespace {
 
-pb::Request train_step(std::uint32_t step, std::uint32_t batch_id, std::uint32_t slot) {
-  pb::Request q;
-  auto* s = q.mutable_train_step();
-  s->set_run_id(std::string(16, 'r'));
-  s->set_attempt(1);
-  s->set_step(step);
-  s->set_batch_id(batch_id);
-  s->set_slot(slot);
-  return q;
-}
-
-pb::State state_of(BoardRig& rig) {
-  pb::Request q;
-  q.mutable_get_state()->set_with_state_hash(true);
-  return rig.request(q).state();
-}
-
 // A step over 50 ms: ACCEPTED at once, done when that has left, told when asked again.
 TEST(StreamedRun, ALongStepIsAcceptedAndDoneLater) {
   const std::string train = golden_part(0, 16);

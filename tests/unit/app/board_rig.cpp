@@ -324,6 +324,23 @@ pb::Request start_request(const pb::RunSpec& spec, const std::string& run_id,
   return q;
 }
 
+pb::Request train_step(std::uint32_t step, std::uint32_t batch_id, std::uint32_t slot) {
+  pb::Request q;
+  auto* s = q.mutable_train_step();
+  s->set_run_id(std::string(16, 'r'));
+  s->set_attempt(1);
+  s->set_step(step);
+  s->set_batch_id(batch_id);
+  s->set_slot(slot);
+  return q;
+}
+
+pb::State state_of(BoardRig& rig) {
+  pb::Request q;
+  q.mutable_get_state()->set_with_state_hash(true);
+  return rig.request(q).state();
+}
+
 std::vector<std::uint32_t> order_of(const pb::RunSpec& spec, std::uint32_t epoch) {
   std::vector<std::uint16_t> p(spec.train_samples());
   odt_order(spec.order_seed(), epoch, spec.train_samples(), p.data());

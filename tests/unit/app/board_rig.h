@@ -111,6 +111,9 @@ std::string sha256(const std::string& bytes);
 pb::RunSpec small_spec(const std::string& train, const std::string& heldout = {});
 pb::Request start_request(const pb::RunSpec& spec, const std::string& run_id = std::string(16, 'r'),
                           std::uint32_t attempt = 1);
+pb::Request train_step(std::uint32_t step, std::uint32_t batch_id,
+                       std::uint32_t slot);  // of that run
+pb::State state_of(BoardRig& rig);           // with its hash
 std::vector<std::uint32_t> order_of(const pb::RunSpec& spec, std::uint32_t epoch);
 // Image and samples on the board.
 void load(BoardRig& rig, const std::string& train, const std::string& heldout = {});

@@ -20,28 +20,11 @@ pb::JobChanged last_job(const BoardRig& rig) {
   return job;
 }
 
-pb::State state_of(BoardRig& rig) {
-  pb::Request q;
-  q.mutable_get_state()->set_with_state_hash(true);
-  return rig.request(q).state();
-}
-
 pb::Response control(BoardRig& rig, pb::JobControl::Action action) {
   pb::Request q;
   q.mutable_job_control()->set_action(action);
   q.mutable_job_control()->set_run_id(std::string(16, 'r'));
   return rig.request(q);
-}
-
-pb::Request train_step(std::uint32_t step, std::uint32_t batch_id, std::uint32_t slot) {
-  pb::Request q;
-  auto* s = q.mutable_train_step();
-  s->set_run_id(std::string(16, 'r'));
-  s->set_attempt(1);
-  s->set_step(step);
-  s->set_batch_id(batch_id);
-  s->set_slot(slot);
-  return q;
 }
 
 std::uint32_t streamed_evaluation(BoardRig& rig, std::uint32_t id, const std::string& heldout) {

@@ -12,12 +12,6 @@ pb::Response ack(BoardRig& rig, std::uint32_t epoch) {
   return rig.request(q);
 }
 
-pb::State state_of(BoardRig& rig) {
-  pb::Request q;
-  q.mutable_get_state();
-  return rig.request(q).state();
-}
-
 TEST(Events, CountFromOneWithoutGaps) {
   BoardRig rig;
   const std::string train = golden_part(0, 40);

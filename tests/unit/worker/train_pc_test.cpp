@@ -13,7 +13,7 @@
 namespace odt::worker {
 namespace {
 
-void no_progress(std::uint32_t, const std::string&) {}
+void no_report(std::uint32_t, const std::string&) {}
 
 // Three noisy classes over 12 values.
 data::Dataset blobs(data::Dtype dtype) {
@@ -50,7 +50,7 @@ compiler::Network train(const data::Dataset& d, std::uint32_t seed,
   options.hidden = std::move(hidden);
   options.epochs = 10;
   options.seed = seed;
-  auto net = train_pc(d, options, no_progress);
+  auto net = train_pc(d, options, no_report);
   EXPECT_TRUE(net.ok()) << net.status();
   return *std::move(net);
 }
@@ -105,12 +105,12 @@ TEST(TrainPc, WithoutHiddenLayersItIsOneLinearLayer) {
 
 TEST(TrainPc, BadOptionsAreRefused) {
   auto d = blobs(data::Dtype::kU8);
-  EXPECT_EQ(train_pc(d, {{0}, 1, 1, ""}, no_progress).status().code(),
+  EXPECT_EQ(train_pc(d, {{0}, 1, 1, ""}, no_report).status().code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(train_pc(d, {{8}, 1001, 1, ""}, no_progress).status().code(),
+  EXPECT_EQ(train_pc(d, {{8}, 1001, 1, ""}, no_report).status().code(),
             absl::StatusCode::kInvalidArgument);
   d.counts[0] = 0;
-  EXPECT_EQ(train_pc(d, {{8}, 1, 1, ""}, no_progress).status().code(),
+  EXPECT_EQ(train_pc(d, {{8}, 1, 1, ""}, no_report).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
