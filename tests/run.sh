@@ -131,7 +131,7 @@ suite_unit() {
     --output-junit "$junit" >"$ODT_BUILD/logs/test-ctest.log" 2>&1 || code=$?
   /usr/bin/python3 tests/support/junit_lines.py "$junit" >>"$results" || record FAIL unit "no result of ctest"
   if [ $code != 0 ]; then
-    grep -E '\*\*\*|FAILED|Failure|ERROR: ' "$ODT_BUILD/logs/test-ctest.log" | head -n 60
+    grep -E '\*\*\*|FAILED|Failure|ERROR: ' "$ODT_BUILD/logs/test-ctest.log" | sed -n 1,60p || true
     say "the whole log: $ODT_BUILD/logs/test-ctest.log"
   fi
 }
@@ -177,7 +177,9 @@ suite_soak() {
 start=$SECONDS
 for suite in $suites; do
   say "== $suite"
+  begun=$SECONDS
   "suite_$suite"
+  say "   $suite took $((SECONDS - begun)) s"
 done
 
 # Skips: named, and only those that the list allows.

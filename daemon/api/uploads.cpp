@@ -68,6 +68,30 @@ struct Uploads::Impl {
     return found;
   }
 
+  // Removes parts that nobody touched for forget_after; how many are left.
+  Result<std::size_t> forget_old() {
+    std::size_t left = 0;
+    std::error_code error;
+    const std::int64_t oldest = clock.now_us() - options.forget_after_us;
+    for (const auto& entry : fs::directory_iterator(options.folder, error)) {
+      struct stat info {};
+      if (entry.path().extension() != ".part") continue;
+      if (::stat(entry.path().c_str(), &info) != 0) continue;
+      if (std::int64_t{info.st_mtim.tv_sec} * 1'000'000 > oldest) {
+        ++left;
+        continue;
+      }
+      const auto raw = from_hex(entry.path().stem().string());
+      std::error_code ignored;
+      fs::remove(entry.path(), ignored);
+      if (!raw.ok() || raw->size() != Uuid::kSize) continue;
+      const auto id = Uuid::from_bytes({reinterpret_cast<const char*>(raw->data()), raw->size()});
+      if (id.ok()) forget(*id);
+    }
+    if (error) return absl::InternalError(options.folder + ": " + error.message());
+    return left;
+  }
+
   Status room_for(std::uint64_t size) const {
     if (size == 0 || size > options.max_bytes)
       return bad_field(
@@ -88,6 +112,12 @@ struct Uploads::Impl {
   Result<model::Upload> create(const CallContext& ctx, const std::string& name, std::uint64_t size,
                                const Hash& sha256) {
     ODT_TRY(room_for(size));
+    ODT_ASSIGN(const std::size_t open, forget_old());
+    if (open >= options.max_open)
+      return with_reason(
+          absl::ResourceExhaustedError(std::to_string(open) + " uploads are open; limit " +
+                                       std::to_string(options.max_open)),
+          "TOO_MANY_UPLOADS", "finish one of them; an untouched one is forgotten after 7 days");
     model::Upload upload;
     upload.id = new_uuid();
     upload.name = name;
@@ -102,6 +132,10 @@ struct Uploads::Impl {
     batch.command_id = ctx.command_id;
     batch.changes.push_back(store::PutUpload{upload});
     ODT_TRY(control.call_sync([&](store::ControlStore& s) { return s.commit(std::move(batch)); }));
+    if (upload.received == 0) {  // its part counts as open from now on
+      const Fd file(::open(part(upload.id).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0640));
+      if (file.get() < 0) return file_error("upload " + upload.id.hex());
+    }
     return upload;
   }
 
@@ -176,21 +210,7 @@ Status Uploads::start() {
   std::error_code error;
   fs::create_directories(impl_->options.folder, error);
   if (error) return absl::InternalError(impl_->options.folder + ": " + error.message());
-  const std::int64_t oldest = impl_->clock.now_us() - impl_->options.forget_after_us;
-  for (const auto& entry : fs::directory_iterator(impl_->options.folder, error)) {
-    struct stat info {};
-    if (entry.path().extension() != ".part") continue;
-    if (::stat(entry.path().c_str(), &info) != 0) continue;
-    if (std::int64_t{info.st_mtim.tv_sec} * 1'000'000 > oldest) continue;
-    const auto raw = from_hex(entry.path().stem().string());
-    std::error_code ignored;
-    fs::remove(entry.path(), ignored);
-    if (!raw.ok() || raw->size() != Uuid::kSize) continue;
-    const auto id = Uuid::from_bytes({reinterpret_cast<const char*>(raw->data()), raw->size()});
-    if (id.ok()) impl_->forget(*id);
-  }
-  if (error) return absl::InternalError(impl_->options.folder + ": " + error.message());
-  return absl::OkStatus();
+  return impl_->forget_old().status();
 }
 
 void Uploads::stop() { impl_->thread.join(); }

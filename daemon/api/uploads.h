@@ -15,6 +15,7 @@ struct UploadOptions {
   std::string folder;                                // <data_dir>/uploads
   std::uint64_t max_bytes = std::uint64_t{4} << 30;  // of one upload
   std::uint64_t keep_free_bytes = std::uint64_t{256} << 20;
+  std::size_t max_open = 64;  // uploads begun and not finished
   std::int64_t forget_after_us = std::int64_t{7} * 86'400'000'000;
 };
 
@@ -34,7 +35,8 @@ class Uploads {
   Status start();
   void stop();
 
-  // Errors: INVALID_ARGUMENT (size), RESOURCE_EXHAUSTED (disk).
+  // Errors: INVALID_ARGUMENT (size), RESOURCE_EXHAUSTED (disk, or max_open are open; those that
+  // nobody touched for forget_after are forgotten first).
   void create(CallContext ctx, std::string name, std::uint64_t size, Hash sha256,
               Done<model::Upload> done);
   // Bytes held from the start. A repeated chunk has no effect. Errors: NOT_FOUND; OUT_OF_RANGE

@@ -32,7 +32,8 @@ struct FleetOptions {
   std::vector<std::string> tcp_listen;  // "address:port"; port 0: any free one (tests)
   std::vector<DialTarget> tcp_dial;
   std::vector<SerialRule> serial_allow;
-  session::LinkOptions link;  // host_id is set from the store's gateway id
+  std::size_t max_boards = 4096;  // rows; a stranger beyond is turned away, who is known comes in
+  session::LinkOptions link;      // host_id is set from the store's gateway id
   std::chrono::milliseconds view_interval{200};
   std::chrono::milliseconds rescan_interval{2000};
   std::chrono::milliseconds probe_time{1000};  // for the old board of a duplicate uid

@@ -1,5 +1,7 @@
 #include "fleet/registry.h"
 
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 
 #include "fleet/port_rules.h"
@@ -198,6 +200,16 @@ asio::awaitable<void> Registry::admit(std::string endpoint,
                                       std::shared_ptr<session::BoardSession> session) {
   const auto self = shared_from_this();
   const BoardUid uid = session->hello().uid;
+  if (!boards_.contains(uid) && boards_.size() >= options_.max_boards) {
+    const Status full =
+        with_reason(absl::ResourceExhaustedError(
+                        absl::StrCat("board ", uid.hex(), ": ", boards_.size(),
+                                     " boards are known; limit ", options_.max_boards)),
+                    "TOO_MANY_BOARDS", "Forget boards that are gone: odtctl board forget BOARD.");
+    log(3, std::string(full.message()) + "; forget boards that are gone");
+    session->close(full);
+    co_return;
+  }
   {
     BoardEntry& entry = boards_[uid];
     const auto old = entry.session;

@@ -61,6 +61,24 @@ std::unique_ptr<TelemetryStore> open_telemetry(const std::string& path, const Cl
   return std::make_unique<MemoryTelemetryStore>();
 }
 
+// SQLite takes an empty file for a new store: right on the first start, wrong where a copy or a
+// full disk has cut an old one to nothing.
+Status refuse_emptied(const std::string& data_dir) {
+  std::error_code ec;
+  const std::string control = data_dir + "/control.db";
+  if (!fs::exists(control, ec) || fs::file_size(control, ec) != 0) return {};
+  const std::uintmax_t wal = fs::file_size(control + "-wal", ec);
+  if (!ec && wal > 0) return {};
+  const std::string telemetry = data_dir + "/telemetry.db";
+  bool used = fs::is_regular_file(telemetry, ec) && fs::file_size(telemetry, ec) > 0;
+  for (const auto& entry : fs::recursive_directory_iterator(data_dir + "/blobs", ec))
+    used = used || entry.is_regular_file(ec);
+  if (!used) return {};
+  return absl::DataLossError(control +
+                             " is empty (0 bytes), but this data directory was in use; restore it "
+                             "from a backup, or move the directory away to begin anew");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DataDirLock>> DataDirLock::take(const std::string& data_dir) {
@@ -94,6 +112,7 @@ Result<OpenedStores> open_stores(const std::string& data_dir, const Clock& clock
                                          "; check the path and its owner");
   OpenedStores out;
   ODT_ASSIGN(out.lock, DataDirLock::take(data_dir));
+  ODT_TRY(refuse_emptied(data_dir));
   ODT_ASSIGN(out.blobs, FsBlobStore::open(data_dir + "/blobs"));
   ODT_ASSIGN(std::unique_ptr<SqliteControlStore> control,
              SqliteControlStore::open(data_dir + "/control.db", clock));

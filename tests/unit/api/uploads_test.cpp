@@ -28,7 +28,7 @@ class UploadsTest : public testing::Test {
   void make(std::int64_t forget_after_us = std::int64_t{86'400} * 1'000'000) {
     if (uploads) uploads->stop();
     uploads = std::make_unique<Uploads>(
-        control, *blobs, clock, UploadOptions{dir.path + "/uploads", 1000, 0, forget_after_us});
+        control, *blobs, clock, UploadOptions{dir.path + "/uploads", 1000, 0, 3, forget_after_us});
     ASSERT_TRUE(uploads->start().ok());
   }
   Result<model::Upload> create(const std::string& content) {
@@ -111,6 +111,19 @@ TEST_F(UploadsTest, SizeIsLimited) {
   EXPECT_EQ(create("").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(create(std::string(1000, 'x')).ok());
   EXPECT_EQ(create(std::string(1001, 'x')).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(UploadsTest, TheNumberOfOpenOnesIsLimited) {
+  const auto first = create("one");
+  ASSERT_TRUE(first.ok() && create("two").ok() && create("three").ok());
+  const auto fourth = create("four");
+  EXPECT_EQ(fourth.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(fourth.status().message().find("3 uploads are open; limit 3"), std::string::npos);
+  make();  // also after a restart
+  EXPECT_FALSE(create("four").ok());
+  ASSERT_TRUE(write(first->id, 0, "one").ok());
+  ASSERT_TRUE(finish(first->id).ok());
+  EXPECT_TRUE(create("four").ok());
 }
 
 TEST_F(UploadsTest, OldPartsAreForgotten) {

@@ -56,6 +56,23 @@ TEST_F(RegistryTest, FirstSightMakesARowAndLossShows) {
   EXPECT_EQ(rig.fleet().view()->boards.size(), 1u);
 }
 
+TEST_F(RegistryTest, AStrangerBeyondTheLimitMakesNoRow) {
+  Rig rig(library, [](training::OrchestratorOptions& o) { o.fleet.max_boards = 1; });
+  auto one = rig.make_board(1), two = rig.make_board(2);
+  ASSERT_TRUE(rig.connect(1, one));
+  ASSERT_TRUE(rig.wait_online(one));
+  rig.connect(2, two);
+  EXPECT_TRUE(rig.wait_until([&] {
+    return !library.control.call_sync([&](store::ControlStore& s) { return s.board(two->uid); })
+                .ok() &&
+           !rig.fleet().session(two->uid);
+  }));
+  EXPECT_EQ(rig.fleet().view()->boards.size(), 1u);
+  rig.drop(one);
+  ASSERT_TRUE(rig.connect(3, one));  // who is known comes in
+  EXPECT_TRUE(rig.wait_online(one));
+}
+
 TEST_F(RegistryTest, NamesAreUnique) {
   Rig rig(library);
   auto one = rig.make_board(1), two = rig.make_board(2);

@@ -92,6 +92,27 @@ TEST(OpenStores, StartsWithoutATelemetryFile) {
   EXPECT_TRUE(stores->telemetry->append({frame_of(new_uuid(), 1)}).ok());
 }
 
+// SQLite would begin a new store in it, and all runs and boards would seem never to have been.
+TEST(OpenStores, AnEmptiedControlFileIsRefused) {
+  TempDir dir;
+  FakeClock clock;
+  ASSERT_TRUE(open_stores(dir.path(), clock).ok());
+  fs::resize_file(dir.file("control.db"), 0);
+  fs::remove(dir.file("control.db-wal"));
+  const Status status = open_stores(dir.path(), clock).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(absl::StrContains(std::string(status.message()), "control.db is empty")) << status;
+  EXPECT_EQ(fs::file_size(dir.file("control.db")), 0u);
+}
+
+// What a first start that was killed leaves behind.
+TEST(OpenStores, AnEmptyControlFileInAnUnusedDirectoryIsAStart) {
+  TempDir dir;
+  FakeClock clock;
+  std::ofstream(dir.file("control.db"));
+  EXPECT_TRUE(open_stores(dir.path(), clock).ok());
+}
+
 TEST(OpenStores, UnusableDirectoryIsNamed) {
   TempDir dir;
   FakeClock clock;
