@@ -97,8 +97,6 @@ need_npm() {
     step "fetching dashboard packages (npm)" mortal npm --prefix web ci --no-audit --no-fund
 }
 
-sources() { git ls-files -co --exclude-standard "$@" 2>/dev/null || find . -path ./build -prune -o -type f -print; }
-
 suite_gates() {
   need_npm
   check gates/clang-format bash -c \

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 faults=0
-files() { git ls-files 2>/dev/null || find . -path ./build -prune -o -path ./web/node_modules -prune -o -type f -print; }
+. tests/gates/files.sh
 list=$(files | grep -vE '\.(odtm|odts|i8|i32|bin|gz|png|db)$|package-lock.json|^tests/gates/check_words.sh$')
 look() {
   if printf '%s\n' "$list" | xargs grep -nIE "$1" 2>/dev/null; then

@@ -1,5 +1,5 @@
 import { useComputed } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { toHex } from "../api/bytes";
 import { BoardStatus, type Board } from "../api/types";
 import { boards, modelName, runs } from "../store/fleet";
@@ -12,7 +12,7 @@ import { BoardRow } from "./fleet-row";
 import { PortsPanel } from "./ports";
 import { Empty } from "./parts/bits";
 import { StateMark } from "./parts/state-mark";
-import { useRowWindow } from "./parts/window";
+import { WindowBody } from "./parts/window";
 import { href, route, setQuery } from "./router";
 import { boardLook, isActive, runLook } from "./words";
 
@@ -72,8 +72,6 @@ function useShownBoards() {
 export function FleetView() {
   const shown = useShownBoards().value;
   const total = boards.keys.value.length;
-  const body = useRef<HTMLTableSectionElement>(null);
-  const { first, last } = useRowWindow(body, shown.length, kRowHeight);
   if (total === 0) return <NoBoards />;
   return (
     <>
@@ -102,26 +100,17 @@ export function FleetView() {
                 <th scope="col">Labels</th>
               </tr>
             </thead>
-            <tbody ref={body}>
-              {first > 0 && <Spacer rows={first} />}
-              {shown.slice(first, last).map((uid) => (
-                <BoardRow key={uid} uidHex={uid} />
-              ))}
-              {last < shown.length && <Spacer rows={shown.length - last} />}
-            </tbody>
+            <WindowBody
+              keys={shown}
+              columns={10}
+              rowHeight={kRowHeight}
+              row={(uid) => <BoardRow key={uid} uidHex={uid} />}
+            />
           </table>
         </div>
       )}
       <PortsPanel />
     </>
-  );
-}
-
-function Spacer({ rows }: { rows: number }) {
-  return (
-    <tr aria-hidden="true" class="spacer">
-      <td colSpan={10} style={{ height: `${rows * kRowHeight}px` }} />
-    </tr>
   );
 }
 

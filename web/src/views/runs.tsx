@@ -1,5 +1,4 @@
 import { useComputed } from "@preact/signals";
-import { useRef } from "preact/hooks";
 import { toHex } from "../api/bytes";
 import { RunState, type Run } from "../api/types";
 import { serverNowMs } from "../store/clock";
@@ -12,7 +11,7 @@ import { parseFilter } from "./filter";
 import { BeforeAfter, Empty } from "./parts/bits";
 import { liveRunLook, ReplayBadge, RunProgress, useRunDetail } from "./parts/run-bits";
 import { StateMark } from "./parts/state-mark";
-import { useRowWindow } from "./parts/window";
+import { WindowBody } from "./parts/window";
 import { href, route, setQuery } from "./router";
 import { isActive, runLook } from "./words";
 
@@ -50,8 +49,6 @@ export function RunsView() {
       runs.all().filter((r) => (state === undefined || state(r.state)) && test(fieldsOf(r))),
     ).map((r) => toHex(r.id));
   }).value;
-  const body = useRef<HTMLTableSectionElement>(null);
-  const { first, last } = useRowWindow(body, shown.length, kRowHeight);
   const total = runs.keys.value.length;
   if (total === 0) {
     return (
@@ -100,25 +97,16 @@ export function RunsView() {
                 <th scope="col">Started</th>
               </tr>
             </thead>
-            <tbody ref={body}>
-              {first > 0 && <Spacer rows={first} />}
-              {shown.slice(first, last).map((hex) => (
-                <RunRow key={hex} runHex={hex} />
-              ))}
-              {last < shown.length && <Spacer rows={shown.length - last} />}
-            </tbody>
+            <WindowBody
+              keys={shown}
+              columns={9}
+              rowHeight={kRowHeight}
+              row={(hex) => <RunRow key={hex} runHex={hex} />}
+            />
           </table>
         </div>
       )}
     </>
-  );
-}
-
-function Spacer({ rows }: { rows: number }) {
-  return (
-    <tr aria-hidden="true" class="spacer">
-      <td colSpan={9} style={{ height: `${rows * kRowHeight}px` }} />
-    </tr>
   );
 }
 

@@ -1,11 +1,11 @@
-import { useEffect, useState } from "preact/hooks";
-import type { RefObject } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 const kAlwaysWhole = 200; // rows: below, the whole table is simply there
 const kMargin = 12;
 
 /// Which rows of a long table to draw, by what the window shows. Heights are those of one row.
-export function useRowWindow(
+function useRowWindow(
   body: RefObject<HTMLElement>,
   rows: number,
   rowHeight: number,
@@ -31,4 +31,30 @@ export function useRowWindow(
   return whole
     ? { first: 0, last: rows }
     : { first: range.first, last: Math.min(rows, range.last) };
+}
+
+interface Props {
+  keys: readonly string[];
+  columns: number;
+  rowHeight: number; // px
+  row: (key: string) => ComponentChildren;
+}
+
+/// The body of a long table: only the rows in view are drawn, space stands for the others.
+export function WindowBody({ keys, columns, rowHeight, row }: Props) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const { first, last } = useRowWindow(body, keys.length, rowHeight);
+  const space = (rows: number) =>
+    rows > 0 && (
+      <tr aria-hidden="true" class="spacer">
+        <td colSpan={columns} style={{ height: `${rows * rowHeight}px` }} />
+      </tr>
+    );
+  return (
+    <tbody ref={body}>
+      {space(first)}
+      {keys.slice(first, last).map(row)}
+      {space(keys.length - last)}
+    </tbody>
+  );
 }
