@@ -102,7 +102,7 @@ TEST_F(RunPathsTest, PowerCycleResumesFromTheCheckpoint) {
     SCOPED_TRACE(streamed);
     Rig rig(library);
     auto board = online(rig);
-    board->step_time = std::chrono::milliseconds(3);
+    board->step_time = std::chrono::milliseconds(10);
     auto spec = rig.spec(board);
     spec.hyper.epochs = 6;
     spec.hyper.streamed = streamed;
