@@ -471,7 +471,7 @@ TEST_F(RunPathsTest, AFloodOfTheSameEpochDoesNotHoldUpACancel) {
   ASSERT_TRUE(rig.wait_until([&] { return library.run(run->id).epochs_done >= 1; }));
   const int before = rig.on_links([&] { return board->ops["ack_epoch"]; });
   rig.on_links([&] {
-    for (int i = 0; i < 20000; ++i) board->send_spoilt_epoch(0, [](model::EpochResult&) {});
+    for (int i = 0; i < 5000; ++i) board->send_spoilt_epoch(0, [](model::EpochResult&) {});
   });
   ASSERT_TRUE(rig.desire(run->id, Desired::kCancel).ok());
   ASSERT_TRUE(rig.wait_state(run->id, RunState::kCancelled));
