@@ -62,7 +62,8 @@ TEST_F(RegistryTest, AStrangerBeyondTheLimitMakesNoRow) {
   ASSERT_TRUE(rig.connect(1, one));
   ASSERT_TRUE(rig.wait_online(one));
   rig.connect(2, two);
-  EXPECT_TRUE(rig.wait_until([&] { return rig.on_links([&] { return !two->session || !two->session->alive(); }); }));
+  EXPECT_TRUE(rig.wait_until(
+      [&] { return rig.on_links([&] { return !two->session || !two->session->alive(); }); }));
   EXPECT_FALSE(
       library.control.call_sync([&](store::ControlStore& s) { return s.board(two->uid); }).ok());
   EXPECT_EQ(rig.fleet().view()->boards.size(), 1u);
