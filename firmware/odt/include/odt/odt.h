@@ -22,6 +22,7 @@ extern "C" {
 #define ODT_MAX_TENSORS 65
 #define ODT_MAX_LAYERS 16 /* trainable compute layers */
 #define ODT_MAX_CLASSES 128
+#define ODT_MAX_OUTPUTS 4096 /* of a regression or an autoencoder */
 #define ODT_MAX_BATCH 256
 
 /* Same numbers as odt.device.v1.StatusCode. */
@@ -56,13 +57,28 @@ typedef enum {
   ODT_OP_CONV2D = 2,
   ODT_OP_LINEAR = 3,
   ODT_OP_FLATTEN = 4,
-  /* 5 MAXPOOL, 6 AVGPOOL, 7 GAP, 8 ADD, 9 CONCAT, 10 RESIZE: reserved, refused as UNIMPLEMENTED */
+  ODT_OP_MAXPOOL = 5,
+  ODT_OP_AVGPOOL = 6, /* sum over the window, then rule 1.2 with the file's off, mult, k */
+  ODT_OP_GAP = 7,     /* the same over the whole plane */
+  ODT_OP_ADD = 8,     /* offset: [m_a, m_b] of rule 1.2 */
+  ODT_OP_CONCAT = 9,  /* along the first dimension */
+  ODT_OP_RESIZE = 10, /* nearest: input index = floor(output index * inputs / outputs) */
 } odt_op_kind_t;
 
 #define ODT_OP_FLAG_RELU 1u /* a Relu was folded: the layer has a mask (bit = y > 0) */
 #define ODT_OP_FLAG_TRAINABLE 2u
+#define ODT_OP_FLAG_OFFSETS_ONLY 4u /* with TRAINABLE: the weights stay those of the image */
 
-typedef enum { ODT_RULE_NITI = 1, ODT_RULE_NITI_LITERAL = 2 } odt_rule_set_t;
+/* What the last output is compared with. */
+typedef enum {
+  ODT_TASK_CLASSIFY = 0,
+  ODT_TASK_REGRESS = 1,    /* samples carry a target per output */
+  ODT_TASK_AUTOENCODE = 2, /* the target is the network input */
+} odt_task_t;
+/* Integer models (NITI, APT) or int16 tensors with shared exponents (rule 1.13). */
+typedef enum { ODT_ARITH_INT8 = 0, ODT_ARITH_DFP16 = 1 } odt_arith_t;
+
+typedef enum { ODT_RULE_NITI = 1, ODT_RULE_NITI_LITERAL = 2, ODT_RULE_DFP16 = 3 } odt_rule_set_t;
 typedef enum {
   ODT_ROUND_DEFAULT = 0, /* PSTO where k <= 8, HALF_UP where k > 8 */
   ODT_ROUND_HALF_UP = 1,
@@ -78,6 +94,7 @@ typedef enum { ODT_SHIFT_EXACT = 1, ODT_SHIFT_STALE = 2 } odt_shift_source_t;
 typedef struct {
   uint8_t dtype; /* odt_dtype_t */
   uint8_t ndim;
+  int8_t exponent;  /* real value = value * 2^exponent; DFP16: of the network input and targets */
   uint16_t dims[4]; /* per sample: [N] or [C,H,W] */
   uint32_t count;   /* product of dims */
 } odt_tensor_t;
@@ -87,14 +104,16 @@ typedef struct {
   uint8_t flags;
   uint16_t in0, in1, out; /* tensor numbers; in1 0xFFFF: none */
   int32_t clip_lo, clip_hi;
-  const int8_t* weights; /* ONNX order: conv [O,I/g,kH,kW], linear [in,out] */
+  const int8_t* weights;    /* ONNX order: conv [O,I/g,kH,kW], linear [in,out] */
+  const int16_t* weights16; /* the same in a DFP16 image; there weights is NULL */
   uint32_t n_weights;
   const int32_t* offset; /* [outputs]; PREQUANT: Q8 per channel */
   uint32_t n_out;        /* filters or outputs; PREQUANT: channels */
   const int8_t* k_out;   /* [n_out], 0..31 */
   const uint8_t* mult;   /* [n_out] uint8, NULL: all 1. PREQUANT: int16 LE [n_out] */
   uint16_t k_h, k_w, stride_h, stride_w, pad_t, pad_l, pad_b, pad_r, dil_h, dil_w, groups;
-  int8_t layer; /* index among the trainable layers, -1: frozen */
+  int8_t e_w, e_b; /* exponents of weights and offsets (real value = value * 2^e) */
+  int8_t layer;    /* index among the trainable layers, -1: frozen */
 } odt_op_t;
 
 typedef struct {
@@ -104,6 +123,9 @@ typedef struct {
   uint16_t n_tensors, n_ops, n_layers, n_classes;
   uint16_t input, logits; /* tensor numbers: first op's input, last op's output */
   uint16_t first_trainable_op;
+  uint16_t cut; /* the one tensor that leads from the frozen ops in front of first_trainable_op into
+                   the rest; 0xFFFF: there are several */
+  uint8_t task, arith;                         /* odt_task_t, odt_arith_t */
   uint16_t ce_scale;                           /* Q8; 0: no cross-entropy */
   const int8_t *target_correct, *target_wrong; /* [n_classes]; NULL: no MSE */
   uint32_t src_correct, src_total;
@@ -126,9 +148,16 @@ typedef struct {
   uint8_t dtype;
   uint32_t count;
   uint32_t sample_len;  /* values per sample */
-  const int8_t* labels; /* [count] */
-  const uint8_t* data;  /* [count][sample_len], dtype S8 or U8 */
+  uint8_t flags;        /* ODT_SAMPLES_* */
+  uint32_t label_len;   /* 1, or targets per sample */
+  const int8_t* labels; /* [count][label_len] */
+  const uint8_t*
+      data; /* [count][sample_len], dtype S8 or U8; S16 in DFP16 and for frozen outputs */
 } odt_samples_t;
+
+#define ODT_SAMPLES_TARGETS 1u /* a target per output instead of a label */
+#define ODT_SAMPLES_FROZEN \
+  2u /* values of the model's cut tensor: the frozen ops have run already */
 
 /* Checks an ODTS blob and points into it. Errors: INVALID_ARGUMENT. */
 odt_status_t odt_samples_open(odt_samples_t* s, const void* blob, uint32_t bytes, odt_error_t* err);
@@ -137,6 +166,21 @@ odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_e
 
 /* ---- run settings -----------------------------------------------------------------------------
  */
+
+typedef enum {
+  ODT_APT_OFF = 0,
+  ODT_APT_QUARTERS = 1, /* algorithm 2: checks after each quarter of an epoch */
+  ODT_APT_EPOCHS = 2,   /* algorithm 1: checks between epochs */
+} odt_apt_mode_t;
+
+/* Adaptive precision (rule 1.12). */
+typedef struct {
+  uint8_t mode;      /* odt_apt_mode_t */
+  uint8_t k_max;     /* 2..16: the arena holds every layer at this precision */
+  bool offsets;      /* offsets have a precision of their own too */
+  uint16_t t_min_q8; /* U below: k + 1; default 77 */
+  uint16_t t_max_q8; /* U above: k - 1; 0: off, else >= 4 t_min */
+} odt_apt_t;
 
 /* Everything that decides the bits of a run; mirrors odt.device.v1.RunSpec. */
 typedef struct {
@@ -150,6 +194,13 @@ typedef struct {
   bool guard;
   uint8_t sample_set_hash[32];
   uint8_t class_weights[ODT_MAX_CLASSES]; /* Q6; 64 = 1 */
+  uint8_t layer_k[ODT_MAX_LAYERS];        /* precision of a layer where it is not k; 0: k */
+  odt_apt_t apt;
+  /* DFP16 (rule 1.13): rate = lr_m * 2^-lr_s on the sum of the batch's gradients, lr_m by thirds,
+   * 1..32767; lr_s 0..40. blocked: one exponent per output of a weight matrix. */
+  uint16_t lr_m[3];
+  uint8_t lr_s;
+  bool blocked;
 } odt_run_spec_t;
 
 /* Ranges of rules 1.3, 1.5, 1.6 against model. Errors: INVALID_ARGUMENT naming field, got and
@@ -198,6 +249,13 @@ typedef struct {
   uint32_t saturated;
   uint32_t dead_units;
   uint32_t u_q8;
+  uint8_t k_off;           /* precision of the offsets, 0: not adapted */
+  int16_t e_d;             /* exponent of the delta at the layer's output, last step (rule 1.4) */
+  int16_t w_min, w_max;    /* of M at the end of the epoch */
+  uint64_t sum_abs_g;      /* sum |G| over the weights, of the steps that rule 1.12 samples */
+  uint32_t sum_n;          /* how many steps those were */
+  uint32_t logical_bits;   /* weights: n_weights * k */
+  uint32_t resident_bytes; /* weights as stored */
 } odt_layer_epoch_t;
 
 #define ODT_ALARM_DEAD_LAYER 1u
