@@ -1,19 +1,28 @@
-// Slow reference of the training rules (firmware/odt/README.md, rules 1.1-1.11), written from the
-// rules in int64 over whole matrices. Shares no code with the library; the differential tests hold
-// the two against each other.
+// Slow reference of the training rules for integer models (1.1-1.12): graphs of every layer kind,
+// NITI, NITI_LITERAL and APT, written from the rules in int64 over whole matrices. Shares no code
+// with the library; the differential tests hold the two against each other. DFP16: oracle_dfp.h.
+//
+//   oracle_math    roundings, hash32, order
+//   oracle_graph   which value is made of which
+//   oracle_loss    losses and targets
+//   oracle         forward, deltas, a step
+//   oracle_update  weights, offsets, precision (APT), guard
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "image_builder.h"
+#include "oracle_graph.h"
+#include "oracle_loss.h"
+#include "oracle_math.h"
 
 namespace odt::testing {
 
-enum class Rounding { kHalfUp = 1, kHalfAway = 2, kPsto = 3, kSr = 4 };
+enum class AptMode { kOff = 0, kQuarters = 1, kEpochs = 2 };
 
 struct OracleSettings {
   bool literal = false;
+  bool default_rounding = false;  // by k, layer by layer
   Rounding rounding = Rounding::kHalfUp;
   bool cross_entropy = false;
   bool stale = false;
@@ -21,66 +30,101 @@ struct OracleSettings {
   int mu_offset = 1;
   int dead_zone = 0;
   int k = 8;
+  std::vector<int> layer_k;  // per trainable layer, 0: k; may be empty
   int batch = 8;
   int epochs = 3;
   int train_samples = 0;
   uint32_t order_seed = 0, sr_seed = 0;
   std::vector<int> class_weights;  // Q6
+  AptMode apt = AptMode::kOff;
+  int k_max = 16;
+  bool apt_offsets = false;
+  uint64_t t_min_q8 = 77, t_max_q8 = 0;
 };
 
-using Values = std::vector<int64_t>;
+// U of rule 1.12 as a sum: a / (256 * N * n).
+struct AptSum {
+  uint64_t a = 0, n = 0;
+};
 
 struct OracleLayer {
   size_t op = 0;  // index within the net
-  Values m;       // stored weights, ONNX order
+  Values m;       // stored weights, ONNX order; empty where the offsets alone are trained
   Values off;
+  int k = 8;
+  int k_off = 0;  // precision of the offsets, 0: not adapted
   int b_prev = 0;
-  int bits = 0, ws = 0;  // of the last step
+  AptSum u, u_off;
+  int bits = 0, ws = 0, k_used = 8;  // of the last step
+  int e_d = 0;                       // exponent of the delta at the layer's output, last step
 };
-
-int64_t oracle_round(int64_t g, int s, Rounding rounding, uint32_t r);
-uint32_t oracle_hash32(uint32_t seed, uint32_t step, uint32_t layer, uint32_t index);
-std::vector<int> oracle_order(uint32_t seed, uint32_t epoch, int n);
 
 class Oracle {
  public:
   Oracle(const NetSpec& net, const OracleSettings& settings);
 
-  // One training step on samples[i] with labels[i].
-  void step(const std::vector<Values>& samples, const std::vector<int>& labels);
-  // Logits of one sample.
-  Values infer(const Values& sample) const;
+  // One training step on samples[i] with labels[i], or with targets[i] for regression.
+  void step(const std::vector<Values>& samples, const std::vector<int>& labels,
+            const std::vector<Values>& targets = {});
+  // All tensors of one sample, by number; the last one holds the logits.
+  std::vector<Values> forward(const Values& sample) const;
+  Values infer(const Values& sample) const { return forward(sample).back(); }
+  // Loss of one sample without training; adds to correct where the prediction is right.
+  uint64_t evaluate(const Values& sample, int label, const Values& target, int* correct) const;
 
+  // One layer to another precision, in unit steps.
+  void set_k(size_t layer, int k);
+  // Keeps the weights as they are as the best; at the end of a guarded run they come back.
+  void keep_best();
+  void roll_back();
+
+  const OracleGraph& graph() const { return graph_; }
   const std::vector<OracleLayer>& layers() const { return layers_; }
-  int64_t loss() const { return loss_; }  // of the last step
+  uint64_t loss() const { return loss_; }  // of the last step
   int correct() const { return correct_; }
   int steps() const { return step_; }
+  int steps_per_epoch() const;
 
- private:
-  struct Shape {
-    std::vector<uint16_t> in, out;
+ protected:
+  using Batch = std::vector<std::vector<Values>>;  // [sample][tensor]
+  struct Delta {
+    bool there = false;
+    std::vector<Values> values;  // [sample]
+    int e = 0;
+  };
+  // What one reader of a tensor gives to its delta: unrounded accumulators, [sample].
+  struct Contribution {
+    std::vector<Values> values;
+    int e = 0;
   };
 
   Values weight_view(size_t op) const;
   const OracleLayer* layer_of(size_t op) const;
-  Values forward_op(size_t op, const Values& x) const;
-  std::vector<Values> forward(const Values& sample) const;  // [0] input, [i + 1] output of op i
-  Values loss_delta(const Values& z, int label);
-  Values input_delta(size_t op, const Values& dy) const;
-  Values weight_gradient(size_t op, const Values& x, const Values& dy) const;
-  std::vector<Values> propagate(size_t op, const std::vector<std::vector<Values>>& acts,
-                                const std::vector<Values>& dy) const;
-  void update_offsets(OracleLayer& layer, const std::vector<Values>& dy);
-  void update_weights(size_t index, OracleLayer& layer,
-                      const std::vector<std::vector<Values>>& acts, const std::vector<Values>& dy);
-  int stage() const;
+  Values forward_compute(size_t op, const Values& x) const;
+  Values forward_op(size_t op, const std::vector<Values>& tensors) const;
+  std::vector<Delta> all_deltas(const Batch& batch, const std::vector<Values>& dy) const;
+  bool give(const OracleGraph::Reader& reader, const Batch& batch, const Delta& out,
+            Contribution* c) const;
+  void give_exponent(const OracleGraph::Reader& reader, int e_out, Contribution* c) const;
+  Delta pull(size_t tensor, const Batch& batch, const std::vector<Delta>& deltas) const;
+  void mask(size_t tensor, const Batch& batch, std::vector<Values>* d) const;
 
-  NetSpec net_;
+  Values weight_gradient(const OracleLayer& layer, const Batch& batch, const Delta& dy) const;
+  void update_offsets(OracleLayer& layer, const Delta& dy, bool sampled);
+  void update_weights(size_t index, OracleLayer& layer, const Batch& batch, const Delta& dy,
+                      bool sampled);
+  Rounding rounding_of(int k) const;
+  int mu_of(const OracleLayer& layer) const;
+  int stage() const;
+  void unit_step(OracleLayer& layer, bool up);
+  void check_precision();
+
+  OracleGraph graph_;
   OracleSettings set_;
-  std::vector<Shape> shapes_;
-  std::vector<OracleLayer> layers_;
+  std::vector<OracleLayer> layers_, best_;
   int step_ = 0;
-  int64_t loss_ = 0;
+  int since_check_ = 0;  // steps since the last check of rule 1.12
+  uint64_t loss_ = 0;
   int correct_ = 0;
 };
 

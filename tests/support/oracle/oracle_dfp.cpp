@@ -7,11 +7,10 @@
 namespace odt::testing {
 namespace {
 
-constexpr int64_t kTop = 32767;
 constexpr int kExponentLimit = 100;
 
 int64_t half_up(int64_t v, int s) { return static_cast<int64_t>(wide_half_up(v, s)); }
-int64_t sat16(int64_t v) { return clip(v, -kTop, kTop); }
+int64_t sat16(int64_t v) { return clip(v, -kDfpTop, kDfpTop); }
 
 }  // namespace
 
@@ -22,7 +21,7 @@ DfpTensor DfpOracle::down_convert(const std::vector<Values>& acc, int e) {
     for (int64_t& x : v) {
       x = sat16(half_up(x, rs));
       if (t.e < -kExponentLimit) x = 0;
-      if (t.e > kExponentLimit && x != 0) x = x < 0 ? -kTop : kTop;
+      if (t.e > kExponentLimit && x != 0) x = x < 0 ? -kDfpTop : kDfpTop;
     }
   }
   t.e = clip(t.e, -kExponentLimit, kExponentLimit);
@@ -77,8 +76,7 @@ DfpTensor DfpOracle::forward_compute(size_t op, const DfpTensor& x) const {
   std::vector<Values> acc;
   for (const Values& in : x.v) {
     Values y(graph_.size(op + 1));
-    graph_.products(
-        op, [&](size_t wi, size_t xi, size_t yi) { y[yi] += product(in[xi], w[wi]); });
+    graph_.products(op, [&](size_t wi, size_t xi, size_t yi) { y[yi] += product(in[xi], w[wi]); });
     for (size_t i = 0; i < y.size(); i++) {
       size_t o = i / graph_.positions(op);
       int64_t off = trained ? trained->off[o] : l.offsets[o];
@@ -234,8 +232,8 @@ DfpTensor DfpOracle::give(const OracleGraph::Reader& reader, const std::vector<D
     Values d(graph_.size(tensor));
     const Values& dy = out.v[b];
     if (compute) {
-      graph_.products(
-          op, [&](size_t wi, size_t xi, size_t yi) { d[xi] += product(w[wi], dy[yi]); });
+      graph_.products(op,
+                      [&](size_t wi, size_t xi, size_t yi) { d[xi] += product(w[wi], dy[yi]); });
     } else if (kind == OpKind::kMaxPool) {
       std::vector<size_t> from = graph_.max_sources(op, batch[tensor].v[b]);
       for (size_t i = 0; i < from.size(); i++) d[from[i]] += dy[i];

@@ -32,6 +32,9 @@ struct DfpLayer {
   int e_d = 0;
 };
 
+// Largest magnitude of a value.
+constexpr int64_t kDfpTop = 32767;
+
 // One tensor of a batch.
 struct DfpTensor {
   bool there = false;

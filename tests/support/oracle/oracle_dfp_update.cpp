@@ -7,8 +7,6 @@
 namespace odt::testing {
 namespace {
 
-constexpr int64_t kTop = 32767;
-
 // One block of weights that share an exponent: subtracts, and where a weight would leave 16 bits,
 // halves the block and tries again with the same gradient.
 void move_block(Values& w, int& e_w, const Values& acc, int rate, int shift) {
@@ -18,7 +16,7 @@ void move_block(Values& w, int& e_w, const Values& acc, int rate, int shift) {
     for (size_t i = 0; i < w.size(); i++) {
       Wide d = wide_half_up(Wide{acc[i]} * rate, shift);
       Wide v = w[i] - d;
-      if (v > kTop || v < -kTop) {
+      if (v > kDfpTop || v < -kDfpTop) {
         fits = false;
         break;
       }
@@ -50,7 +48,9 @@ DfpOracle::DfpOracle(const NetSpec& net, const DfpSettings& settings)
   }
 }
 
-int DfpOracle::steps_per_epoch() const { return (set_.train_samples + set_.batch - 1) / set_.batch; }
+int DfpOracle::steps_per_epoch() const {
+  return (set_.train_samples + set_.batch - 1) / set_.batch;
+}
 
 int DfpOracle::rate() const {
   int64_t per_epoch = steps_per_epoch();
@@ -67,8 +67,8 @@ void DfpOracle::update_offsets(DfpLayer& layer, const DfpTensor& dy) const {
   }
   for (size_t o = 0; o < g.size(); o++) {
     Wide d = wide_half_up(Wide{g[o]} * rate(), set_.lr_s + l.e_b - dy.e);
-    layer.off[o] = static_cast<int64_t>(
-        clip<Wide>(layer.off[o] - d, Wide{INT32_MIN}, Wide{INT32_MAX}));
+    layer.off[o] =
+        static_cast<int64_t>(clip<Wide>(layer.off[o] - d, Wide{INT32_MIN}, Wide{INT32_MAX}));
   }
 }
 

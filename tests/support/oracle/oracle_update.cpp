@@ -72,9 +72,8 @@ Values Oracle::weight_gradient(const OracleLayer& layer, const Batch& batch,
   if (g.empty()) return g;
   for (size_t b = 0; b < batch.size(); b++) {
     const Values& x = batch[b][graph_.input(layer.op, 0)];
-    graph_.products(layer.op, [&](size_t wi, size_t xi, size_t yi) {
-      g[wi] += x[xi] * dy.values[b][yi];
-    });
+    graph_.products(layer.op,
+                    [&](size_t wi, size_t xi, size_t yi) { g[wi] += x[xi] * dy.values[b][yi]; });
   }
   return g;
 }
