@@ -9,10 +9,11 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 status=0
 
-for source in "$root"/firmware/odt/src/*.c; do
+for source in "$root"/firmware/odt/src/*.c "$root"/firmware/odt/src/kernels/*.c; do
   object=$out/$(basename "$source" .c).o
   "$cc" -std=c11 -mcpu=cortex-m3 -mthumb -O2 -Wall -Wextra -Wvla -Werror -fstack-usage \
-    -fcallgraph-info -I"$root/firmware/odt/include" -c "$source" -o "$object"
+    -fcallgraph-info -I"$root/firmware/odt/include" \
+    -I"$root/firmware/odt/src" -c "$source" -o "$object"
 done
 
 allowed='memcpy memset memmove memcmp __aeabi_uldivmod __aeabi_ldivmod'

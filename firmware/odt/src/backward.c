@@ -1,5 +1,5 @@
 /* Rules 1.4 to 1.7: deltas, offsets, weights, from the last layer to the first trainable one. */
-#include "internal.h"
+#include "kernels/kernels.h"
 #include "round.h"
 
 static int max0(int v) { return v > 0 ? v : 0; }
@@ -12,21 +12,13 @@ static void propagate(odt_trainer_t* t, uint32_t i, const odt_view_t* x, const i
   int32_t producer = odt_producer(m, (int32_t)i - 1);
   odt_view_t act = odt_act_view(t, producer, x);
   bool relu = (m->ops[producer].flags & ODT_OP_FLAG_RELU) != 0;
-  const odt_tensor_t *in = &m->tensors[op->in0], *ot = &m->tensors[op->out];
-  odt_delta_t d = {.mask = relu ? &act : NULL, .out = out, .count = in->count};
-  odt_wref_t w = odt_weights_of(t, op);
-  for (int pass = 0; pass < 2; pass++) {
-    d.store = pass == 1;
-    if (op->kind == ODT_OP_LINEAR) {
-      odt_linear_delta(op, in->count, &w, dy, n, &d);
-    } else {
-      odt_conv_delta(op, in, ot, &w, dy, n, t->row, &d);
-    }
-    d.s = max0(odt_bitlen64(d.or_abs) - 7);
-  }
+  uint32_t count = m->tensors[op->in0].count;
+  odt_delta_t d = {.mask = relu ? &act : NULL, .out = out, .count = count};
+  odt_kernel_t k = odt_kernel_of(t, op);
+  odt_kernel_delta(&k, dy, n, &d);
   int8_t layer = m->ops[producer].layer;
   if (layer >= 0) {
-    t->layers[layer].stats.propagated += (uint64_t)n * in->count;
+    t->layers[layer].stats.propagated += (uint64_t)n * count;
     t->layers[layer].stats.zero_propagated += d.zeros;
   }
 }
@@ -56,16 +48,11 @@ static void update_offsets(odt_trainer_t* t, odt_layer_t* l, const int8_t* dy, u
   }
 }
 
-static void gradient_pass(odt_trainer_t* t, const odt_op_t* op, const odt_view_t* in,
-                          const int8_t* dy, uint32_t n, bool measure, bool apply, odt_update_t* u) {
-  const odt_model_t* m = t->model;
+static void gradient_pass(const odt_kernel_t* k, const odt_view_t* in, const int8_t* dy, uint32_t n,
+                          bool measure, bool apply, odt_update_t* u) {
   u->measure = measure;
   u->apply = apply;
-  if (op->kind == ODT_OP_LINEAR) {
-    odt_linear_grad(op, m->tensors[op->in0].count, in, dy, n, t->row, u);
-  } else {
-    odt_conv_grad(op, &m->tensors[op->in0], &m->tensors[op->out], in, dy, n, u);
-  }
+  odt_kernel_grad(k, in, dy, n, u);
 }
 
 /* Sets u's shifts for gradients of `bits`; returns the shift to report. */
@@ -82,18 +69,18 @@ static int set_shift(odt_update_t* u, int bits, int mu, int f) {
 
 static int update_weights(odt_trainer_t* t, odt_layer_t* l, const odt_view_t* in, const int8_t* dy,
                           uint32_t n, odt_update_t* u, int* ws) {
-  const odt_op_t* op = &t->model->ops[l->op];
+  odt_kernel_t k = odt_kernel_of(t, &t->model->ops[l->op]);
   int mu = t->spec.mu_weight[odt_stage(t)], f = l->k - 8, bits;
   if (t->spec.shift_source == ODT_SHIFT_STALE && l->b_prev != 0) {
     *ws = set_shift(u, l->b_prev, mu, f);
     u->d_clip = 1 << max0(mu + f);
-    gradient_pass(t, op, in, dy, n, true, true, u);
+    gradient_pass(&k, in, dy, n, true, true, u);
     bits = odt_bitlen64(u->or_abs);
   } else {
-    gradient_pass(t, op, in, dy, n, true, false, u);
+    gradient_pass(&k, in, dy, n, true, false, u);
     bits = odt_bitlen64(u->or_abs);
     *ws = set_shift(u, bits, mu, f);
-    if (bits != 0) gradient_pass(t, op, in, dy, n, false, true, u);
+    if (bits != 0) gradient_pass(&k, in, dy, n, false, true, u);
   }
   if (t->spec.shift_source == ODT_SHIFT_STALE && bits != 0) l->b_prev = (uint8_t)bits;
   return bits;

@@ -1,5 +1,5 @@
 /* Rule 1.2. */
-#include "internal.h"
+#include "kernels/kernels.h"
 
 odt_wref_t odt_weights_of(const odt_trainer_t* t, const odt_op_t* op) {
   odt_wref_t w = {.m8 = op->weights};
@@ -22,6 +22,17 @@ const int32_t* odt_offsets_of(const odt_trainer_t* t, const odt_op_t* op) {
   return op->layer < 0 ? op->offset : t->layers[op->layer].off;
 }
 
+odt_kernel_t odt_kernel_of(const odt_trainer_t* t, const odt_op_t* op) {
+  const odt_model_t* m = t->model;
+  odt_kernel_t k = {.op = op,
+                    .in = &m->tensors[op->in0],
+                    .out = &m->tensors[op->out],
+                    .w = odt_weights_of(t, op),
+                    .off = odt_offsets_of(t, op),
+                    .scratch = t->scratch};
+  return k;
+}
+
 odt_view_t odt_act_view(const odt_trainer_t* t, int32_t op, const odt_view_t* x) {
   const odt_model_t* m = t->model;
   op = odt_producer(m, op);
@@ -32,21 +43,19 @@ odt_view_t odt_act_view(const odt_trainer_t* t, int32_t op, const odt_view_t* x)
   return v;
 }
 
-static void run_op(odt_trainer_t* t, uint32_t i, const uint8_t* x, uint8_t* y) {
+/* n samples at x into y, one behind the other. */
+static void run_op(odt_trainer_t* t, uint32_t i, const odt_view_t* x, uint32_t n, uint8_t* y) {
   const odt_model_t* m = t->model;
   const odt_op_t* op = &m->ops[i];
   const odt_tensor_t *in = &m->tensors[op->in0], *out = &m->tensors[op->out];
   if (op->kind == ODT_OP_PREQUANT) {
-    odt_prequant(op, in, x, y, out->dtype);
+    size_t bytes = out->count * odt_elem_bytes(out->dtype);
+    for (uint32_t b = 0; b < n; b++)
+      odt_prequant(op, in, odt_sample(x, b), y + b * bytes, out->dtype);
     return;
   }
-  odt_wref_t w = odt_weights_of(t, op);
-  const int32_t* off = odt_offsets_of(t, op);
-  if (op->kind == ODT_OP_LINEAR) {
-    odt_linear_forward(op, in->count, &w, off, x, in->dtype, y, out->dtype, t->row);
-  } else {
-    odt_conv_forward(op, in, out, &w, off, x, y, t->row);
-  }
+  odt_kernel_t k = odt_kernel_of(t, op);
+  odt_kernel_forward(&k, x, n, y);
 }
 
 /* Frozen ops before the first trainable one: sample by sample, only the last output is kept. */
@@ -58,7 +67,8 @@ static void run_prefix(odt_trainer_t* t, const odt_view_t* x, uint32_t n, int32_
       if (t->model->ops[i].kind == ODT_OP_FLATTEN) continue;
       odt_view_t kept = odt_act_view(t, keep, x);
       uint8_t* out = i == keep ? t->act[i] + (size_t)b * kept.stride : t->prefix[side];
-      run_op(t, (uint32_t)i, in, out);
+      odt_view_t v = {.base = in, .dtype = t->model->tensors[t->model->ops[i].in0].dtype};
+      run_op(t, (uint32_t)i, &v, 1, out);
       in = out;
       side ^= 1u;
     }
@@ -72,9 +82,6 @@ void odt_forward(odt_trainer_t* t, const odt_view_t* x, uint32_t n) {
   for (int32_t i = keep + 1; i < m->n_ops; i++) {
     if (m->ops[i].kind == ODT_OP_FLATTEN) continue;
     odt_view_t in = odt_act_view(t, i - 1, x);
-    odt_view_t out = odt_act_view(t, i, x);
-    for (uint32_t b = 0; b < n; b++) {
-      run_op(t, (uint32_t)i, odt_sample(&in, b), t->act[i] + (size_t)b * out.stride);
-    }
+    run_op(t, (uint32_t)i, &in, n, t->act[i]);
   }
 }

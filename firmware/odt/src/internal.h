@@ -63,110 +63,16 @@ static inline void odt_store(uint8_t* p, uint8_t dtype, uint32_t i, int32_t v) {
   }
 }
 
-/* Weights as the kernels read them: the 8-bit view of M is taken on the fly (rule 1.5). */
-typedef struct {
-  const int8_t* m8;   /* k <= 8 and frozen layers: view = m8 << shl */
-  const int16_t* m16; /* k > 8: view = (m16 + half) >> f */
-  int f, shl;
-  int32_t half;
-} odt_wref_t;
-
-static inline int32_t odt_weight(const odt_wref_t* w, uint32_t i) {
-  return w->m16 ? (w->m16[i] + w->half) >> w->f : w->m8[i] * (1 << w->shl);
-}
-
-/* Rule 1.2's last step for output o. */
-static inline int32_t odt_requant(const odt_op_t* op, const int32_t* off, uint32_t o, int32_t acc) {
-  int64_t a = (int64_t)acc + off[o];
-  if (a > INT32_MAX) a = INT32_MAX;
-  if (a < INT32_MIN) a = INT32_MIN;
-  if (op->mult) a *= op->mult[o];
-  a >>= op->k_out[o];
-  if (a < op->clip_lo) return op->clip_lo;
-  if (a > op->clip_hi) return op->clip_hi;
-  return (int32_t)a;
-}
-
-/* ---- deltas: one propagated tensor, in two passes (measure, then round and store) -------------
- */
-
-typedef struct {
-  bool store;
-  int s;                  /* shift of rule 1.4, second pass */
-  uint32_t or_abs;        /* first pass: OR of all |d|: its bit length is that of the maximum */
-  uint64_t zeros;         /* second pass */
-  const odt_view_t* mask; /* activations whose sign masks (value > 0 passes), NULL: no ReLU */
-  int8_t* out;            /* [batch][count] */
-  uint32_t count;
-} odt_delta_t;
-
-static inline void odt_delta_put(odt_delta_t* d, uint32_t b, uint32_t i, int32_t v) {
-  if (d->mask && odt_load(odt_sample(d->mask, b), d->mask->dtype, i) <= 0) v = 0;
-  if (!d->store) {
-    d->or_abs |= v < 0 ? 0u - (uint32_t)v : (uint32_t)v;
-    return;
-  }
-  if (d->s > 0) {
-    int64_t r = ((int64_t)v + ((int64_t)1 << (d->s - 1))) >> d->s;
-    v = r > 127 ? 127 : r < -127 ? -127 : (int32_t)r;
-  }
-  if (v == 0) d->zeros++;
-  d->out[(size_t)b * d->count + i] = (int8_t)(v < -127 ? -127 : v > 127 ? 127 : v);
-}
-
-/* ---- weight updates ---------------------------------------------------------------------------
- */
-
-typedef struct {
-  bool measure, apply, literal, sum;
-  uint8_t rounding;
-  int s;          /* right shift into the grid, ws - f; literal: sh */
-  int s2;         /* literal: second shift */
-  int32_t d_clip; /* stale: |d| limit, else INT32_MAX */
-  int32_t m_lo, m_hi;
-  int8_t* m8;
-  int16_t* m16;
-  uint32_t sr_seed, step, layer;
-  uint64_t or_abs, sum_abs, nonzero, abs_delta; /* sum_abs: where sum */
-} odt_update_t;
-
-/* One gradient G of the weight with ONNX index i. */
-void odt_update_one(odt_update_t* u, uint32_t i, int64_t g);
-/* n gradients from index i on, |g| <= 2^30. */
-void odt_update_row(odt_update_t* u, uint32_t i, const int32_t* g, uint32_t n);
-
-/* ---- kernels ----------------------------------------------------------------------------------
- */
-
-void odt_linear_forward(const odt_op_t* op, uint32_t n_in, const odt_wref_t* w, const int32_t* off,
-                        const uint8_t* x, uint8_t x_dtype, uint8_t* y, uint8_t y_dtype,
-                        int32_t* row);
-void odt_linear_delta(const odt_op_t* op, uint32_t n_in, const odt_wref_t* w, const int8_t* dy,
-                      uint32_t n, odt_delta_t* d);
-void odt_linear_grad(const odt_op_t* op, uint32_t n_in, const odt_view_t* x, const int8_t* dy,
-                     uint32_t n, int32_t* row, odt_update_t* u);
-
-void odt_conv_forward(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
-                      const odt_wref_t* w, const int32_t* off, const uint8_t* x, uint8_t* y,
-                      int32_t* row);
-void odt_conv_delta(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
-                    const odt_wref_t* w, const int8_t* dy, uint32_t n, int32_t* row,
-                    odt_delta_t* d);
-void odt_conv_grad(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
-                   const odt_view_t* x, const int8_t* dy, uint32_t n, odt_update_t* u);
-void odt_prequant(const odt_op_t* op, const odt_tensor_t* in, const uint8_t* x, uint8_t* y,
-                  uint8_t y_dtype);
-
 /* ---- parts of the trainer ---------------------------------------------------------------------
  */
 
 /* The op that wrote what `op` passes on, stepping over FLATTEN; -1: the network input. */
 int32_t odt_producer(const odt_model_t* m, int32_t op);
+void odt_prequant(const odt_op_t* op, const odt_tensor_t* in, const uint8_t* x, uint8_t* y,
+                  uint8_t y_dtype);
 /* Arena layout; t NULL: only the plan. */
 void odt_lay_out(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_t* spec, bool resident,
                  void* base, odt_memory_plan_t* plan);
-/* Weights of op as trained (layer >= 0) or from the image. */
-odt_wref_t odt_weights_of(const odt_trainer_t* t, const odt_op_t* op);
 const int32_t* odt_offsets_of(const odt_trainer_t* t, const odt_op_t* op);
 /* Forward pass of n samples; fills act[]. */
 void odt_forward(odt_trainer_t* t, const odt_view_t* x, uint32_t n);

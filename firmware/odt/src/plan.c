@@ -1,7 +1,7 @@
 /* Where everything lies in the arena. One walk serves the query and the layout. */
 #include <string.h>
 
-#include "internal.h"
+#include "kernels/kernels.h"
 
 typedef struct {
   uint8_t* base; /* NULL: only count */
@@ -68,15 +68,13 @@ static void lay_activations(arena_t* a, odt_trainer_t* t, const odt_model_t* m, 
 }
 
 static void lay_gradients(arena_t* a, odt_trainer_t* t, const odt_model_t* m, uint32_t batch) {
-  uint64_t delta[2] = {0, 0}, row = 0;
+  uint64_t delta[2] = {0, 0}, scratch = 0;
   uint32_t side = 0;
   for (int32_t i = m->n_ops - 1; i >= 0; i--) {
     const odt_op_t* op = &m->ops[i];
     const odt_tensor_t *in = &m->tensors[op->in0], *out = &m->tensors[op->out];
-    uint64_t need = 0;
-    if (op->kind == ODT_OP_LINEAR) need = op->n_out;
-    if (op->kind == ODT_OP_CONV2D) need = in->dims[2] > out->dims[2] ? in->dims[2] : out->dims[2];
-    if (need > row) row = need;
+    uint32_t need = odt_kernel_scratch(op, in, out, batch);
+    if (need > scratch) scratch = need;
     if (op->kind == ODT_OP_FLATTEN || i < m->first_trainable_op) continue;
     if ((uint64_t)batch * out->count > delta[side]) delta[side] = (uint64_t)batch * out->count;
     side ^= 1u;
@@ -85,8 +83,8 @@ static void lay_gradients(arena_t* a, odt_trainer_t* t, const odt_model_t* m, ui
     int8_t* p = take(a, delta[i]);
     if (t) t->delta[i] = p;
   }
-  int32_t* p = take(a, row * 4u);
-  if (t) t->row = p;
+  void* p = take(a, scratch);
+  if (t) t->scratch = p;
 }
 
 static uint32_t part(const arena_t* a, uint64_t from) {

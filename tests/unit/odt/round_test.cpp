@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fixture.h"
-#include "internal.h"
+#include "kernels/kernels.h"
 
 namespace odt::testing {
 namespace {

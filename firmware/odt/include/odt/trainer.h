@@ -58,7 +58,7 @@ struct odt_trainer {
   uint8_t* act[ODT_MAX_OPS]; /* outputs of the ops from the one before the first trainable on */
   uint8_t* prefix[2];        /* one sample, between frozen ops before the first trainable */
   int8_t* delta[2];
-  int32_t* row;
+  void* scratch; /* of the kernels */
   /* A transfer in progress: bytes taken so far and the header being collected. */
   uint32_t write_pos;
   uint8_t write_kind;

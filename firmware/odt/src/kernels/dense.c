@@ -1,5 +1,5 @@
 /* Dense layers: weights [in,out], row by row. */
-#include "internal.h"
+#include "kernels/kernels.h"
 
 static void mac_row8(int32_t* acc, const int8_t* m, uint32_t n, int32_t x) {
   for (uint32_t o = 0; o < n; o++) acc[o] += x * m[o];
@@ -25,42 +25,48 @@ static int32_t dot16(const int16_t* m, const int8_t* dy, uint32_t n, int32_t hal
   return acc;
 }
 
-void odt_linear_forward(const odt_op_t* op, uint32_t n_in, const odt_wref_t* w, const int32_t* off,
-                        const uint8_t* x, uint8_t x_dtype, uint8_t* y, uint8_t y_dtype,
-                        int32_t* row) {
-  uint32_t n = op->n_out;
-  for (uint32_t o = 0; o < n; o++) row[o] = 0;
-  for (uint32_t i = 0; i < n_in; i++) {
-    int32_t v = odt_load(x, x_dtype, i);
-    if (v == 0) continue;
-    size_t at = (size_t)i * n;
-    if (w->m16) {
-      mac_row16(row, w->m16 + at, n, v, w->half, w->f);
-    } else {
-      mac_row8(row, w->m8 + at, n, v * (1 << w->shl));
+void odt_dense_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, uint8_t* y) {
+  const odt_wref_t* w = &k->w;
+  uint32_t n_out = k->op->n_out, bytes = n_out * odt_elem_bytes(k->out->dtype);
+  int32_t* row = k->scratch;
+  for (uint32_t b = 0; b < n; b++, y += bytes) {
+    const uint8_t* xb = odt_sample(x, b);
+    for (uint32_t o = 0; o < n_out; o++) row[o] = 0;
+    for (uint32_t i = 0; i < k->in->count; i++) {
+      int32_t v = odt_load(xb, x->dtype, i);
+      if (v == 0) continue;
+      size_t at = (size_t)i * n_out;
+      if (w->m16) {
+        mac_row16(row, w->m16 + at, n_out, v, w->half, w->f);
+      } else {
+        mac_row8(row, w->m8 + at, n_out, v * (1 << w->shl));
+      }
+    }
+    for (uint32_t o = 0; o < n_out; o++) {
+      odt_store(y, k->out->dtype, o, odt_requant(k->op, k->off, o, row[o]));
     }
   }
-  for (uint32_t o = 0; o < n; o++) odt_store(y, y_dtype, o, odt_requant(op, off, o, row[o]));
 }
 
-void odt_linear_delta(const odt_op_t* op, uint32_t n_in, const odt_wref_t* w, const int8_t* dy,
-                      uint32_t n, odt_delta_t* d) {
-  uint32_t n_out = op->n_out;
-  for (uint32_t i = 0; i < n_in; i++) {
+void odt_dense_delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, const odt_sink_t* sink) {
+  const odt_wref_t* w = &k->w;
+  uint32_t n_out = k->op->n_out;
+  for (uint32_t i = 0; i < k->in->count; i++) {
     size_t at = (size_t)i * n_out;
     for (uint32_t b = 0; b < n; b++) {
       const int8_t* dyb = dy + (size_t)b * n_out;
       int32_t v = w->m16 ? dot16(w->m16 + at, dyb, n_out, w->half, w->f)
                          : dot8(w->m8 + at, dyb, n_out) * (1 << w->shl);
-      odt_delta_put(d, b, i, v);
+      odt_sink_put(sink, b, i, v);
     }
   }
 }
 
-void odt_linear_grad(const odt_op_t* op, uint32_t n_in, const odt_view_t* x, const int8_t* dy,
-                     uint32_t n, int32_t* row, odt_update_t* u) {
-  uint32_t n_out = op->n_out;
-  for (uint32_t i = 0; i < n_in; i++) {
+void odt_dense_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy, uint32_t n,
+                    odt_update_t* u) {
+  uint32_t n_out = k->op->n_out;
+  int32_t* row = k->scratch;
+  for (uint32_t i = 0; i < k->in->count; i++) {
     bool any = false;
     for (uint32_t o = 0; o < n_out; o++) row[o] = 0;
     for (uint32_t b = 0; b < n; b++) {

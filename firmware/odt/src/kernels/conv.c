@@ -1,5 +1,5 @@
 /* 2-D convolutions: weights [O,I/g,kH,kW], a row of outputs at a time. */
-#include "internal.h"
+#include "kernels/kernels.h"
 
 /* Where one kernel tap meets the input along one axis: in = out * stride + at. */
 typedef struct {
@@ -64,20 +64,24 @@ static void accumulate_row(const odt_op_t* op, const odt_tensor_t* in, const sha
   }
 }
 
-void odt_conv_forward(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
-                      const odt_wref_t* w, const int32_t* off, const uint8_t* x, uint8_t* y,
-                      int32_t* row) {
-  shape_t s = shape_of(op, in, out);
-  for (uint32_t o = 0; o < op->n_out; o++) {
-    for (uint32_t oy = 0; oy < s.h_out; oy++) {
-      for (uint32_t ox = 0; ox < s.w_out; ox++) row[ox] = 0;
-      accumulate_row(op, in, &s, w, x, o, oy, row);
-      uint32_t at = (o * s.h_out + oy) * s.w_out;
-      for (uint32_t ox = 0; ox < s.w_out; ox++) {
-        odt_store(y, out->dtype, at + ox, odt_requant(op, off, o, row[ox]));
+static void forward_sample(const odt_kernel_t* k, const shape_t* s, const uint8_t* x, uint8_t* y) {
+  int32_t* row = k->scratch;
+  for (uint32_t o = 0; o < k->op->n_out; o++) {
+    for (uint32_t oy = 0; oy < s->h_out; oy++) {
+      for (uint32_t ox = 0; ox < s->w_out; ox++) row[ox] = 0;
+      accumulate_row(k->op, k->in, s, &k->w, x, o, oy, row);
+      uint32_t at = (o * s->h_out + oy) * s->w_out;
+      for (uint32_t ox = 0; ox < s->w_out; ox++) {
+        odt_store(y, k->out->dtype, at + ox, odt_requant(k->op, k->off, o, row[ox]));
       }
     }
   }
+}
+
+void odt_conv_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, uint8_t* y) {
+  shape_t s = shape_of(k->op, k->in, k->out);
+  uint32_t bytes = k->out->count * odt_elem_bytes(k->out->dtype);
+  for (uint32_t b = 0; b < n; b++) forward_sample(k, &s, odt_sample(x, b), y + (size_t)b * bytes);
 }
 
 /* Contributions of output channel o to row iy of input channel c (of its group). */
@@ -99,21 +103,20 @@ static void scatter_row(const odt_op_t* op, const shape_t* s, const odt_wref_t* 
   }
 }
 
-void odt_conv_delta(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
-                    const odt_wref_t* w, const int8_t* dy, uint32_t n, int32_t* row,
-                    odt_delta_t* d) {
-  shape_t s = shape_of(op, in, out);
+void odt_conv_delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, const odt_sink_t* sink) {
+  shape_t s = shape_of(k->op, k->in, k->out);
+  int32_t* row = k->scratch;
   for (uint32_t b = 0; b < n; b++) {
-    const int8_t* dyb = dy + (size_t)b * out->count;
-    for (uint32_t c = 0; c < in->dims[0]; c++) {
+    const int8_t* dyb = dy + (size_t)b * k->out->count;
+    for (uint32_t c = 0; c < k->in->dims[0]; c++) {
       uint32_t o0 = c / s.c_group * s.o_group;
       for (uint32_t iy = 0; iy < s.h_in; iy++) {
         for (uint32_t ix = 0; ix < s.w_in; ix++) row[ix] = 0;
         for (uint32_t o = o0; o < o0 + s.o_group; o++) {
-          scatter_row(op, &s, w, dyb, o, c % s.c_group, iy, row);
+          scatter_row(k->op, &s, &k->w, dyb, o, c % s.c_group, iy, row);
         }
         uint32_t at = (c * s.h_in + iy) * s.w_in;
-        for (uint32_t ix = 0; ix < s.w_in; ix++) odt_delta_put(d, b, at + ix, row[ix]);
+        for (uint32_t ix = 0; ix < s.w_in; ix++) odt_sink_put(sink, b, at + ix, row[ix]);
       }
     }
   }
@@ -159,9 +162,10 @@ static int64_t tap_gradient(const odt_op_t* op, const shape_t* s, const odt_view
   return g;
 }
 
-void odt_conv_grad(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
-                   const odt_view_t* x, const int8_t* dy, uint32_t n, odt_update_t* u) {
-  shape_t s = shape_of(op, in, out);
+void odt_conv_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy, uint32_t n,
+                   odt_update_t* u) {
+  const odt_op_t* op = k->op;
+  shape_t s = shape_of(op, k->in, k->out);
   uint32_t index = 0;
   for (uint32_t o = 0; o < op->n_out; o++) {
     for (uint32_t c = 0; c < s.c_group; c++) {
@@ -171,18 +175,5 @@ void odt_conv_grad(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_
         }
       }
     }
-  }
-}
-
-void odt_prequant(const odt_op_t* op, const odt_tensor_t* in, const uint8_t* x, uint8_t* y,
-                  uint8_t y_dtype) {
-  uint32_t per_channel = op->n_out == 1 ? in->count : in->count / op->n_out;
-  for (uint32_t i = 0; i < in->count; i++) {
-    uint32_t c = i / per_channel;
-    int16_t mult = (int16_t)odt_le16(op->mult + 2 * c);
-    int64_t v = ((int64_t)odt_load(x, in->dtype, i) * 256 + op->offset[c]) * mult;
-    v >>= op->k_out[c] + 8;
-    v = v < op->clip_lo ? op->clip_lo : v > op->clip_hi ? op->clip_hi : v;
-    odt_store(y, y_dtype, i, (int32_t)v);
   }
 }

@@ -1,6 +1,6 @@
 /* Rules 1.1, 1.5, 1.7, 1.11: from one gradient to one stored weight. */
-#include "internal.h"
 #include "round.h"
+#include "kernels/kernels.h"
 
 static uint64_t abs64(int64_t v) { return v < 0 ? 0u - (uint64_t)v : (uint64_t)v; }
 

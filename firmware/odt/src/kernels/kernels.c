@@ -1,0 +1,55 @@
+/* Entry points: by kind of op, and the two passes of a delta. */
+#include "kernels/kernels.h"
+
+#include "round.h"
+
+uint32_t odt_kernel_scratch(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
+                            uint32_t batch) {
+  (void)batch;
+  if (op->kind == ODT_OP_LINEAR) return 4u * op->n_out;
+  if (op->kind != ODT_OP_CONV2D) return 0;
+  return 4u * (in->dims[2] > out->dims[2] ? in->dims[2] : out->dims[2]);
+}
+
+void odt_kernel_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, uint8_t* y) {
+  if (k->op->kind == ODT_OP_LINEAR) {
+    odt_dense_forward(k, x, n, y);
+  } else {
+    odt_conv_forward(k, x, n, y);
+  }
+}
+
+static void delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, const odt_sink_t* sink) {
+  if (k->op->kind == ODT_OP_LINEAR) {
+    odt_dense_delta(k, dy, n, sink);
+  } else {
+    odt_conv_delta(k, dy, n, sink);
+  }
+}
+
+void odt_kernel_delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, odt_delta_t* d) {
+  odt_sink_t sink = {.d = d};
+  d->store = false;
+  d->or_abs = 0;
+  delta(k, dy, n, &sink);
+  int s = odt_bitlen64(d->or_abs) - 7;
+  d->s = s > 0 ? s : 0;
+  d->store = true;
+  d->zeros = 0;
+  delta(k, dy, n, &sink);
+}
+
+void odt_kernel_delta_add(const odt_kernel_t* k, const int8_t* dy, uint32_t n, int shift,
+                          int64_t* acc) {
+  odt_sink_t sink = {.acc = acc, .count = k->in->count, .shift = shift};
+  delta(k, dy, n, &sink);
+}
+
+void odt_kernel_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy, uint32_t n,
+                     odt_update_t* u) {
+  if (k->op->kind == ODT_OP_LINEAR) {
+    odt_dense_grad(k, x, dy, n, u);
+  } else {
+    odt_conv_grad(k, x, dy, n, u);
+  }
+}
