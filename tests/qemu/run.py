@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+BENCH = os.path.join(os.path.dirname(HERE), "bench", "kernels")
 BOARDS = ["sim", "lm3s6965evb", "mps2_an386", "mps2_an505"]
 
 
@@ -69,6 +70,9 @@ def main():
                 "--sim-options=--drop-ppm 30 --corrupt-ppm 30 --fault-seed 7"], 120)
         if not args.only:
             ok &= same_everywhere(state)
+        if args.only in "qemu/bench-images":
+            ok &= run("qemu/bench-images", [sys.executable, os.path.join(BENCH, "run.py"), "--build",
+                                            os.path.join(folder, "bench")], 300)
         for board in BOARDS:
             for script in ("life", "dial"):
                 name = f"qemu/{script}-{board}"

@@ -31,7 +31,22 @@ __attribute__((section(".vectors"), used)) const vectors_t kVectors = {
     .irq = {[0 ... 47] = board_irq},
 };
 
-_Noreturn void reset_handler(void) {
+/* FPU and Helium are off after reset; until they are on, the compiler may not use their registers.
+ */
+#ifdef __ARM_FP
+#define CPACR 0xE000ED88u
+#define CORE_REGISTERS_ONLY __attribute__((target("general-regs-only")))
+static inline CORE_REGISTERS_ONLY void fpu_on(void) {
+  REG32(CPACR) |= 0xFu << 20;
+  __asm__ volatile("dsb\n isb" ::: "memory");
+}
+#else
+#define CORE_REGISTERS_ONLY
+static inline void fpu_on(void) {}
+#endif
+
+CORE_REGISTERS_ONLY _Noreturn void reset_handler(void) {
+  fpu_on();
   const uint32_t* from = __data_load;
   for (uint32_t* p = __data_start; p < __data_end; p++) *p = *from++;
   for (uint32_t* p = __bss_start; p < __bss_end; p++) *p = 0;

@@ -1,0 +1,41 @@
+/* Measuring inside a bench image: regions of instructions, and lines on the UART.
+ *   M name instructions    one measured region; the plugin counts the same regions in this order
+ *   H name hex             hash of a result
+ *   D name deltas zeros    deltas at the first layer's output, and how many of them are 0
+ *   N name value           any other number
+ *   END                    everything was done */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdint.h>
+
+#include "odt/odt.h"
+#include "odt/trainer.h"
+
+/* Instructions between the two calls, from SysTick; its wrap is the only interrupt. */
+void bench_start(void);
+uint32_t bench_stop(void);
+
+void bench_text(const char* text);
+void bench_number(uint32_t value);
+void bench_measured(const char* name, uint32_t index, uint32_t instructions);
+void bench_hash(const char* name, const uint8_t* hash, uint32_t bytes);
+void bench_value(const char* name, uint32_t value);
+_Noreturn void bench_fail(const char* what);
+
+/* xorshift32 with a fixed start per user. */
+uint32_t bench_random(uint32_t* state);
+
+/* Model images, made by models.py. */
+extern const uint8_t kModelStep[], kModelHead[], kModelArc[], kModelConvA[], kModelConvAHead[],
+    kModelConv1[], kModelConv2[];
+extern const uint32_t kModelStepBytes, kModelHeadBytes, kModelArcBytes, kModelConvABytes,
+    kModelConvAHeadBytes, kModelConv1Bytes, kModelConv2Bytes;
+
+#define BENCH_ARENA (512u * 1024u)
+extern uint8_t bench_arena[];
+
+void bench_niti(void);
+void bench_f32(void);
+
+#endif
