@@ -1,0 +1,170 @@
+/* Convolutions of rule 1.13 in plain C: a row of sums at a time. */
+#include "dfp_kernels.h"
+
+/* Where one kernel tap meets the input along one axis: in = out * stride + at. */
+typedef struct {
+  int32_t at, stride;
+  uint32_t lo, hi; /* outputs [lo, hi) whose input lies inside */
+} span_t;
+
+static span_t span_of(uint32_t tap, uint32_t dil, uint32_t pad, uint32_t stride, uint32_t n_in,
+                      uint32_t n_out) {
+  span_t s = {.at = (int32_t)(tap * dil) - (int32_t)pad, .stride = (int32_t)stride};
+  int32_t last = (int32_t)n_in - 1 - s.at;
+  s.lo = s.at >= 0 ? 0u : ((uint32_t)-s.at + stride - 1u) / stride;
+  s.hi = last < 0 ? 0u : (uint32_t)last / stride + 1u;
+  if (s.hi > n_out) s.hi = n_out;
+  if (s.lo > s.hi) s.lo = s.hi;
+  return s;
+}
+
+typedef struct {
+  uint32_t h_in, w_in, h_out, w_out, c_group, o_group, x_stride, y_stride;
+} shape_t;
+
+static shape_t shape_of(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out) {
+  shape_t s = {in->dims[1],
+               in->dims[2],
+               out->dims[1],
+               out->dims[2],
+               (uint32_t)in->dims[0] / op->groups,
+               (uint32_t)out->dims[0] / op->groups,
+               odt_dfp_even(in->count),
+               odt_dfp_even(out->count)};
+  return s;
+}
+
+uint32_t odt_dfp_scratch_bytes(const odt_model_t* m, const odt_op_t* op, uint32_t batch) {
+  (void)batch;
+  if (op->kind != ODT_OP_CONV2D) return 0;
+  uint32_t in = m->tensors[op->in0].dims[2], out = m->tensors[op->out].dims[2];
+  return 8u * (in > out ? in : out);
+}
+
+/* row[ox] += x * w over one kernel row of one channel; line is the input row it meets. */
+static void mac_taps(const odt_op_t* op, const shape_t* s, const int16_t* w, const int16_t* line,
+                     int64_t* row) {
+  for (uint32_t kx = 0; kx < op->k_w; kx++) {
+    span_t sp = span_of(kx, op->dil_w, op->pad_l, op->stride_w, s->w_in, s->w_out);
+    int32_t v = odt_dfp_operand(w[kx]), ix = (int32_t)sp.lo * sp.stride + sp.at;
+    if (v == 0) continue;
+    for (uint32_t ox = sp.lo; ox < sp.hi; ox++, ix += sp.stride) {
+      row[ox] += v * odt_dfp_operand(line[ix]);
+    }
+  }
+}
+
+static void forward_row(const odt_dfp_weights_t* w, const odt_op_t* op, const shape_t* s,
+                        const int16_t* x, uint32_t o, uint32_t oy, int64_t* row) {
+  uint32_t c0 = o / s->o_group * s->c_group;
+  for (uint32_t c = 0; c < s->c_group; c++) {
+    for (uint32_t ky = 0; ky < op->k_h; ky++) {
+      int32_t iy = (int32_t)(oy * op->stride_h + ky * op->dil_h) - op->pad_t;
+      if (iy < 0 || iy >= (int32_t)s->h_in) continue;
+      const int16_t* line = x + ((size_t)(c0 + c) * s->h_in + (uint32_t)iy) * s->w_in;
+      uint32_t base = ((o * s->c_group + c) * op->k_h + ky) * op->k_w;
+      mac_taps(op, s, w->w + base, line, row);
+    }
+  }
+}
+
+void odt_dfp_conv_forward(const odt_dfp_weights_t* w, const odt_op_t* op, const odt_tensor_t* in,
+                          const odt_tensor_t* out, const int16_t* x, uint32_t n,
+                          odt_dfp_sink_t* sink, void* scratch) {
+  shape_t s = shape_of(op, in, out);
+  int64_t* row = scratch;
+  for (uint32_t o = 0; o < op->n_out; o++) {
+    int64_t bias = odt_dfp_bias(w, o);
+    int below = odt_dfp_below(w, o);
+    for (uint32_t b = 0; b < n; b++) {
+      for (uint32_t oy = 0; oy < s.h_out; oy++) {
+        for (uint32_t ox = 0; ox < s.w_out; ox++) row[ox] = bias;
+        forward_row(w, op, &s, x + (size_t)b * s.x_stride, o, oy, row);
+        uint32_t at = (o * s.h_out + oy) * s.w_out;
+        for (uint32_t ox = 0; ox < s.w_out; ox++) {
+          odt_dfp_put(sink, b, at + ox, odt_dfp_half_up(row[ox], below));
+        }
+      }
+    }
+  }
+}
+
+/* Contributions of output channel o to row iy of input channel c (of its group). */
+static void scatter_row(const odt_dfp_weights_t* w, const odt_op_t* op, const shape_t* s,
+                        const int16_t* dy, uint32_t o, uint32_t c, uint32_t iy, int64_t* row) {
+  int below = odt_dfp_below(w, o);
+  if (below > 15) return;
+  for (uint32_t ky = 0; ky < op->k_h; ky++) {
+    int32_t num = (int32_t)(iy + op->pad_t) - (int32_t)(ky * op->dil_h);
+    if (num < 0 || num % op->stride_h != 0) continue;
+    uint32_t oy = (uint32_t)num / op->stride_h;
+    if (oy >= s->h_out) continue;
+    const int16_t* line = dy + ((size_t)o * s->h_out + oy) * s->w_out;
+    uint32_t base = ((o * s->c_group + c) * op->k_h + ky) * op->k_w;
+    for (uint32_t kx = 0; kx < op->k_w; kx++) {
+      int32_t v = odt_dfp_operand((int16_t)odt_dfp_half_up(w->w[base + kx], below));
+      span_t sp = span_of(kx, op->dil_w, op->pad_l, op->stride_w, s->w_in, s->w_out);
+      int32_t ix = (int32_t)sp.lo * sp.stride + sp.at;
+      for (uint32_t ox = sp.lo; ox < sp.hi; ox++, ix += sp.stride) {
+        row[ix] += v * odt_dfp_operand(line[ox]);
+      }
+    }
+  }
+}
+
+void odt_dfp_conv_delta(const odt_dfp_weights_t* w, const odt_op_t* op, const odt_tensor_t* in,
+                        const odt_tensor_t* out, const int16_t* dy, uint32_t n,
+                        odt_dfp_sink_t* sink, void* scratch) {
+  shape_t s = shape_of(op, in, out);
+  int64_t* row = scratch;
+  for (uint32_t b = 0; b < n; b++) {
+    const int16_t* dyb = dy + (size_t)b * s.y_stride;
+    for (uint32_t c = 0; c < in->dims[0]; c++) {
+      uint32_t o0 = c / s.c_group * s.o_group;
+      for (uint32_t iy = 0; iy < s.h_in; iy++) {
+        for (uint32_t ix = 0; ix < s.w_in; ix++) row[ix] = 0;
+        for (uint32_t o = o0; o < o0 + s.o_group; o++) {
+          scatter_row(w, op, &s, dyb, o, c % s.c_group, iy, row);
+        }
+        uint32_t at = (c * s.h_in + iy) * s.w_in;
+        for (uint32_t ix = 0; ix < s.w_in; ix++) odt_dfp_put(sink, b, at + ix, row[ix]);
+      }
+    }
+  }
+}
+
+/* Sum of x * dy over batch and positions for one weight. */
+static int64_t tap_sum(const odt_op_t* op, const shape_t* s, const int16_t* x, const int16_t* dy,
+                       uint32_t n, uint32_t index) {
+  uint32_t kx = index % op->k_w, ky = index / op->k_w % op->k_h;
+  uint32_t c = index / op->k_w / op->k_h % s->c_group;
+  uint32_t o = index / op->k_w / op->k_h / s->c_group, channel = o / s->o_group * s->c_group + c;
+  span_t sy = span_of(ky, op->dil_h, op->pad_t, op->stride_h, s->h_in, s->h_out);
+  span_t sx = span_of(kx, op->dil_w, op->pad_l, op->stride_w, s->w_in, s->w_out);
+  int64_t sum = 0;
+  for (uint32_t b = 0; b < n; b++) {
+    const int16_t* plane = x + (size_t)b * s->x_stride + (size_t)channel * s->h_in * s->w_in;
+    const int16_t* dplane = dy + (size_t)b * s->y_stride + (size_t)o * s->h_out * s->w_out;
+    for (uint32_t oy = sy.lo; oy < sy.hi; oy++) {
+      uint32_t iy = (uint32_t)((int32_t)oy * sy.stride + sy.at);
+      const int16_t *line = plane + (size_t)iy * s->w_in, *dline = dplane + (size_t)oy * s->w_out;
+      int32_t ix = (int32_t)sx.lo * sx.stride + sx.at;
+      for (uint32_t ox = sx.lo; ox < sx.hi; ox++, ix += sx.stride) {
+        sum += odt_dfp_operand(line[ix]) * odt_dfp_operand(dline[ox]);
+      }
+    }
+  }
+  return sum;
+}
+
+uint32_t odt_dfp_conv_update(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
+                             const int16_t* x, const int16_t* dy, uint32_t n, odt_dfp_update_t* u,
+                             void* scratch) {
+  (void)scratch;
+  shape_t s = shape_of(op, in, out);
+  for (uint32_t i = u->from; i < u->to; i++) {
+    int64_t sum = tap_sum(op, &s, x, dy, n, i);
+    if (!odt_dfp_apply(u, u->w + i, &sum, 1)) return i;
+  }
+  return u->to;
+}

@@ -1,0 +1,50 @@
+/* Parts of rule 1.13 that every kernel shares. */
+#include "dfp_kernels.h"
+
+int64_t odt_dfp_bias(const odt_dfp_weights_t* w, uint32_t o) {
+  static const int64_t kTop = (int64_t)1 << 62;
+  int left = w->bias_left + odt_dfp_below(w, o);
+  int64_t v = odt_half_up(w->bias[o], -left);
+  return v > kTop ? kTop : v < -kTop ? -kTop : v;
+}
+
+static bool fits(const odt_dfp_update_t* u, const int16_t* w, const int32_t* d, uint32_t n) {
+  if (u->revert || u->saturate) return true;
+  for (uint32_t j = 0; j < n; j++) {
+    int32_t v = w[j] - d[j];
+    if (v > ODT_DFP_MAX || v < -ODT_DFP_MAX) return false;
+  }
+  return true;
+}
+
+static int16_t cut(int32_t v) {
+  return (int16_t)(v > ODT_DFP_MAX ? ODT_DFP_MAX : v < -ODT_DFP_MAX ? -ODT_DFP_MAX : v);
+}
+
+bool odt_dfp_apply(odt_dfp_update_t* u, int16_t* w, const int64_t* sum, uint32_t n) {
+  int32_t d[4];
+  for (uint32_t j = 0; j < n; j++) {
+    d[j] = odt_dfp_step(u, sum[j]);
+    u->or_abs |= odt_dfp_abs(sum[j]);
+  }
+  if (!fits(u, w, d, n)) return false;
+  for (uint32_t j = 0; j < n; j++) w[j] = cut(u->revert ? w[j] + d[j] : w[j] - d[j]);
+  for (uint32_t j = 0; u->stats && j < n; j++) {
+    u->sum_abs += odt_dfp_abs(sum[j]);
+    u->abs_delta += odt_dfp_abs(d[j]);
+    if (d[j] != 0) u->nonzero++;
+  }
+  return true;
+}
+
+uint32_t odt_dfp_round(const int32_t* acc, int16_t* y, uint32_t n, int s, bool relu) {
+  int32_t half = s > 0 ? 1 << (s - 1) : 0, low = relu ? 0 : -ODT_DFP_MAX;
+  uint32_t zeros = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    int32_t v = (acc[i] + half) >> s;
+    v = v > ODT_DFP_MAX ? ODT_DFP_MAX : v < low ? low : v;
+    zeros += v == 0 ? 1u : 0u;
+    y[i] = (int16_t)v;
+  }
+  return zeros;
+}
