@@ -274,13 +274,25 @@ static void end_trainer(app_t* app, odt_error_t* err) {
   }
 }
 
+/* What the requests of this firmware can speak of: classes, and integer arithmetic. */
+static bool classifies(const odt_model_t* m, odt_error_t* err) {
+  const bool task = m->task == ODT_TASK_CLASSIFY;
+  if (task && m->arith == ODT_ARITH_INT8) return true;
+  *err = (odt_error_t){.status = ODT_UNIMPLEMENTED,
+                       .what = task ? "image: arithmetic" : "image: task",
+                       .got = task ? m->arith : m->task,
+                       .index = -1};
+  return false;
+}
+
 void xfer_in_end(app_t* app, odt_error_t* err) {
   const app_xfer_t* x = &app->in;
   app_region_id_t id;
   if (!region_of((odt_device_v1_Resource)x->resource, x->index, &id)) {
     end_trainer(app, err);
   } else if (id == APP_REGION_IMAGE) {
-    if (odt_model_open(&app->model, region_data(app, id), app->region[id].size, err) == ODT_OK) {
+    if (odt_model_open(&app->model, region_data(app, id), app->region[id].size, err) == ODT_OK &&
+        classifies(&app->model, err)) {
       app->has_model = true;
       app->region[id].valid = true;
     }

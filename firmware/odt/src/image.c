@@ -30,9 +30,27 @@ static odt_status_t parse_counts(odt_open_t* o) {
   if (m->n_layers < 1 || m->n_layers > ODT_MAX_LAYERS) {
     return odt_fail(o->err, ODT_OUT_OF_RANGE, "n_layers", -1, m->n_layers, 1, ODT_MAX_LAYERS);
   }
-  if (m->n_classes < 2 || m->n_classes > ODT_MAX_CLASSES) {
-    return odt_fail(o->err, ODT_OUT_OF_RANGE, "n_classes", -1, m->n_classes, 2, ODT_MAX_CLASSES);
+  uint16_t lo = m->task == ODT_TASK_CLASSIFY ? 2 : 1;
+  uint16_t hi = m->task == ODT_TASK_CLASSIFY ? ODT_MAX_CLASSES : ODT_MAX_OUTPUTS;
+  if (m->n_classes < lo || m->n_classes > hi) {
+    return odt_fail(o->err, ODT_OUT_OF_RANGE, "n_classes", -1, m->n_classes, lo, hi);
   }
+  return ODT_OK;
+}
+
+static odt_status_t parse_targets(odt_open_t* o) {
+  odt_model_t* m = o->m;
+  uint32_t correct = odt_le32(m->image + 28), wrong = odt_le32(m->image + 32);
+  if ((correct == 0) != (wrong == 0)) {
+    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "targets: one of two absent", -1,
+                    correct ? wrong : correct, ODT_IMAGE_HEAD, m->image_bytes);
+  }
+  if (!correct) return ODT_OK;
+  odt_status_t st = odt_section(o, correct, m->n_classes, "target_correct_off", -1);
+  if (st == ODT_OK) st = odt_section(o, wrong, m->n_classes, "target_wrong_off", -1);
+  if (st != ODT_OK) return st;
+  m->target_correct = (const int8_t*)(m->image + correct);
+  m->target_wrong = (const int8_t*)(m->image + wrong);
   return ODT_OK;
 }
 
@@ -54,23 +72,18 @@ static odt_status_t parse_header(odt_open_t* o) {
     return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: total bytes", -1, m->image_bytes,
                     odt_le32(p + 8), odt_le32(p + 8));
   }
-  if (odt_le16(p + 38) != 0) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: reserved", -1, odt_le16(p + 38), 0, 0);
+  if (p[38] > ODT_TASK_AUTOENCODE) {
+    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: task", -1, p[38], 0, ODT_TASK_AUTOENCODE);
   }
+  if (p[39] > ODT_ARITH_DFP16) {
+    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: arithmetic", -1, p[39], 0,
+                    ODT_ARITH_DFP16);
+  }
+  m->task = p[38];
+  m->arith = p[39];
   odt_status_t st = parse_counts(o);
+  if (st == ODT_OK) st = parse_targets(o);
   if (st != ODT_OK) return st;
-  uint32_t correct = odt_le32(p + 28), wrong = odt_le32(p + 32);
-  if ((correct == 0) != (wrong == 0)) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "targets: one of two absent", -1,
-                    correct ? wrong : correct, ODT_IMAGE_HEAD, m->image_bytes);
-  }
-  if (correct) {
-    st = odt_section(o, correct, m->n_classes, "target_correct_off", -1);
-    if (st == ODT_OK) st = odt_section(o, wrong, m->n_classes, "target_wrong_off", -1);
-    if (st != ODT_OK) return st;
-    m->target_correct = (const int8_t*)(p + correct);
-    m->target_wrong = (const int8_t*)(p + wrong);
-  }
   m->ce_scale = odt_le16(p + 36);
   m->src_correct = odt_le32(p + 40);
   m->src_total = odt_le32(p + 44);
@@ -93,9 +106,12 @@ static odt_status_t parse_tensor(odt_open_t* o, const uint8_t* p, int32_t i) {
   if (t->ndim < 1 || t->ndim > 4) {
     return odt_fail(o->err, ODT_INVALID_ARGUMENT, "tensor: ndim", i, t->ndim, 1, 4);
   }
-  if (odt_le16(p + 2) != 0) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "tensor: reserved", i, odt_le16(p + 2), 0, 0);
+  t->exponent = (int8_t)p[2];
+  if (odt_is_dfp(o) && (t->exponent < -ODT_MAX_EXPONENT || t->exponent > ODT_MAX_EXPONENT)) {
+    return odt_bad(o, i, "tensor: exponent", t->exponent, -ODT_MAX_EXPONENT, ODT_MAX_EXPONENT);
   }
+  if (p[3] != 0) return odt_bad(o, i, "tensor: reserved", p[3], 0, 0);
+  t->producer = ODT_UNWRITTEN;
   uint64_t count = 1;
   for (uint32_t d = 0; d < 4; d++) {
     t->dims[d] = odt_le16(p + 4 + 2 * d);
@@ -115,7 +131,8 @@ static odt_status_t parse_tensor(odt_open_t* o, const uint8_t* p, int32_t i) {
     return odt_fail(o->err, ODT_INVALID_ARGUMENT, "tensor: count", i, t->count, (int64_t)count,
                     (int64_t)count);
   }
-  o->max_abs[i] = t->dtype == ODT_S8 ? 128 : t->dtype == ODT_U8 ? 255 : 32768;
+  o->lo[i] = t->dtype == ODT_S8 ? INT8_MIN : t->dtype == ODT_U8 ? 0 : INT16_MIN;
+  o->hi[i] = t->dtype == ODT_S8 ? INT8_MAX : t->dtype == ODT_U8 ? UINT8_MAX : INT16_MAX;
   return ODT_OK;
 }
 

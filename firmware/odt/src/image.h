@@ -7,17 +7,35 @@
 #define ODT_TENSOR_BYTES 16u
 #define ODT_OP_BYTES 96u
 #define ODT_MAX_COUNT (1u << 24) /* values of one tensor of one sample */
-#define ODT_MAX_POSITIONS 65535u /* output positions of a convolution */
+#define ODT_MAX_POSITIONS 65535u /* output positions of a convolution, pool or resize */
+#define ODT_MAX_EXPONENT 100     /* of DFP16, either sign */
+#define ODT_UNWRITTEN 0xFEu      /* producer of a tensor that no op has written yet */
 
 typedef struct {
   odt_model_t* m;
   odt_error_t* err;
-  int32_t max_abs[ODT_MAX_TENSORS]; /* largest |value| a tensor can hold */
+  int16_t lo[ODT_MAX_TENSORS], hi[ODT_MAX_TENSORS]; /* values a tensor can hold */
 } odt_open_t;
+
+static inline bool odt_is_dfp(const odt_open_t* o) { return o->m->arith == ODT_ARITH_DFP16; }
+/* INVALID_ARGUMENT of op (or tensor) i. */
+static inline odt_status_t odt_bad(const odt_open_t* o, int32_t i, const char* what, int64_t got,
+                                   int64_t lo, int64_t hi) {
+  return odt_fail(o->err, ODT_INVALID_ARGUMENT, what, i, got, lo, hi);
+}
 
 odt_status_t odt_parse_ops(odt_open_t* o, uint32_t ops_off);
 /* [off, off + n) of the image, 4-byte aligned and behind the header. */
 odt_status_t odt_section(const odt_open_t* o, uint32_t off, uint64_t n, const char* what,
                          int32_t index);
+/* Kind, flags and tensors of op i: it reads only what is there and writes something new. Marks what
+ * it writes. */
+odt_status_t odt_check_links(odt_open_t* o, int32_t i, const odt_op_t* op);
+/* What can be said once every op is known: tensors, layers, cut, logits, task. */
+odt_status_t odt_check_graph(odt_open_t* o);
+/* Shapes of kinds without weights. */
+odt_status_t odt_check_shape(const odt_open_t* o, int32_t i, const odt_op_t* op);
+/* Output size of a window that moves: kernel, stride, padding, dilation of both axes. */
+odt_status_t odt_check_window(const odt_open_t* o, int32_t i, const odt_op_t* op);
 
 #endif

@@ -1,53 +1,68 @@
 #include "internal.h"
 
-odt_status_t odt_samples_open(odt_samples_t* s, const void* blob, uint32_t bytes,
-                              odt_error_t* err) {
-  const uint8_t* p = blob;
-  if (bytes < 16) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: bytes", -1, bytes, 16, INT32_MAX);
+static odt_status_t bad(odt_error_t* err, const char* what, int64_t got, int64_t lo, int64_t hi) {
+  return odt_fail(err, ODT_INVALID_ARGUMENT, what, -1, got, lo, hi);
+}
+
+/* Where labels end and data begin. Targets: as many a sample as the bytes make, up to what the
+ * padding leaves open; odt_samples_fit knows the model's number. */
+static odt_status_t place(odt_samples_t* s, const uint8_t* p, uint32_t bytes, odt_error_t* err) {
+  uint64_t values = (uint64_t)s->count * s->sample_len;
+  uint64_t labels = ((uint64_t)s->count + 3u) & ~(uint64_t)3;
+  bool targets = (s->flags & ODT_SAMPLES_TARGETS) != 0;
+  /* values < 2^64, twice that need not be. */
+  if (s->dtype == ODT_S16) values = values > UINT32_MAX ? values : 2u * values;
+  if (targets && values < bytes - 16u) labels = bytes - 16u - values;
+  uint64_t need = values > UINT32_MAX ? values : 16u + labels + values;
+  if (need != bytes || labels % 4u != 0 || labels < s->count) {
+    return bad(err, "samples: bytes", bytes, need > INT32_MAX ? INT32_MAX : (int64_t)need,
+               need > INT32_MAX ? INT32_MAX : (int64_t)need);
   }
-  if (odt_le32(p) != 0x5354444Fu) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: magic", -1, odt_le32(p), 0, 0);
-  }
-  if (odt_le16(p + 4) != 1) {
-    return odt_fail(err, ODT_UNIMPLEMENTED, "samples: version", -1, odt_le16(p + 4), 1, 1);
-  }
-  if (p[6] != ODT_S8 && p[6] != ODT_U8) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: dtype", -1, p[6], ODT_S8, ODT_U8);
-  }
-  if (p[7] != 0) return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: reserved", -1, p[7], 0, 0);
-  uint32_t count = odt_le32(p + 8), len = odt_le32(p + 12);
-  if (count == 0) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: count", -1, 0, 1, INT32_MAX);
-  }
-  if (len == 0) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: sample_len", -1, 0, 1, INT32_MAX);
-  }
-  uint64_t labels = ((uint64_t)count + 3u) & ~(uint64_t)3;
-  uint64_t need = 16u + labels + (uint64_t)count * len;
-  if (need != bytes) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: bytes", -1, bytes,
-                    need > INT32_MAX ? INT32_MAX : (int64_t)need,
-                    need > INT32_MAX ? INT32_MAX : (int64_t)need);
-  }
-  s->dtype = p[6];
-  s->count = count;
-  s->sample_len = len;
+  s->label_len = targets ? (uint32_t)labels / s->count : 1;
   s->labels = (const int8_t*)(p + 16);
   s->data = p + 16 + labels;
   return ODT_OK;
 }
 
-odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err) {
-  const odt_tensor_t* in = &m->tensors[m->input];
-  if (s->dtype != in->dtype) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: dtype", -1, s->dtype, in->dtype,
-                    in->dtype);
+odt_status_t odt_samples_open(odt_samples_t* s, const void* blob, uint32_t bytes,
+                              odt_error_t* err) {
+  const uint8_t* p = blob;
+  if (bytes < 16) return bad(err, "samples: bytes", bytes, 16, INT32_MAX);
+  if (odt_le32(p) != 0x5354444Fu) return bad(err, "samples: magic", odt_le32(p), 0, 0);
+  if (odt_le16(p + 4) != 1) {
+    return odt_fail(err, ODT_UNIMPLEMENTED, "samples: version", -1, odt_le16(p + 4), 1, 1);
   }
-  if (s->sample_len != in->count) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: sample_len", -1, s->sample_len, in->count,
-                    in->count);
+  s->dtype = p[6];
+  s->flags = p[7];
+  s->count = odt_le32(p + 8);
+  s->sample_len = odt_le32(p + 12);
+  if (s->dtype < ODT_S8 || s->dtype > ODT_S16) {
+    return bad(err, "samples: dtype", s->dtype, ODT_S8, ODT_S16);
   }
+  if (s->flags & ~(ODT_SAMPLES_TARGETS | ODT_SAMPLES_FROZEN)) {
+    return bad(err, "samples: flags", s->flags, 0, ODT_SAMPLES_TARGETS | ODT_SAMPLES_FROZEN);
+  }
+  if (s->count == 0) return bad(err, "samples: count", 0, 1, INT32_MAX);
+  if (s->sample_len == 0) return bad(err, "samples: sample_len", 0, 1, INT32_MAX);
+  if (s->dtype == ODT_S16 && (uintptr_t)blob % 2u != 0) {
+    return bad(err, "samples: address of int16", 1, 0, 0);
+  }
+  return place(s, p, bytes, err);
+}
+
+/* What stands beside the data: labels of a classifier, targets of a regression; an autoencoder's
+ * targets are its inputs, which frozen samples do not have. */
+static odt_status_t fit_labels(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err) {
+  bool targets = (s->flags & ODT_SAMPLES_TARGETS) != 0, frozen = odt_samples_frozen(s);
+  bool want = m->task == ODT_TASK_REGRESS || (m->task == ODT_TASK_AUTOENCODE && frozen);
+  if (targets != want) return bad(err, "samples: flags: targets", targets, want, want);
+  if (want) {
+    uint64_t n = ((uint64_t)s->count * m->n_classes + 3u) & ~(uint64_t)3;
+    uint64_t got = (uint64_t)(s->data - (const uint8_t*)s->labels);
+    return n == got ? ODT_OK
+                    : bad(err, "samples: bytes of targets", (int64_t)got, (int64_t)n, (int64_t)n);
+  }
+  if (m->task != ODT_TASK_CLASSIFY) return ODT_OK;
   for (uint32_t i = 0; i < s->count; i++) {
     if (s->labels[i] < 0 || s->labels[i] >= m->n_classes) {
       return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: label", (int32_t)i, s->labels[i], 0,
@@ -55,4 +70,24 @@ odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_e
     }
   }
   return ODT_OK;
+}
+
+odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err) {
+  uint16_t source = m->input;
+  if (odt_samples_frozen(s)) {
+    if (m->cut == ODT_NO_TENSOR) {
+      return odt_fail(err, ODT_FAILED_PRECONDITION, "samples: frozen, and the model has no cut", -1,
+                      1, 0, 0);
+    }
+    source = m->cut;
+  }
+  const odt_tensor_t* in = &m->tensors[source];
+  if (s->dtype != in->dtype) return bad(err, "samples: dtype", s->dtype, in->dtype, in->dtype);
+  if (s->dtype == ODT_S16 && m->arith != ODT_ARITH_DFP16 && !odt_samples_frozen(s)) {
+    return bad(err, "samples: dtype", s->dtype, ODT_S8, ODT_U8);
+  }
+  if (s->sample_len != in->count) {
+    return bad(err, "samples: sample_len", s->sample_len, in->count, in->count);
+  }
+  return fit_labels(s, m, err);
 }

@@ -66,8 +66,23 @@ static odt_status_t check_rules(const odt_run_spec_t* s, odt_error_t* err) {
   return st;
 }
 
+/* Interim: chains of classes only. */
+static odt_status_t check_chain(const odt_model_t* m, odt_error_t* err) {
+  for (int32_t i = 0; i < m->n_ops; i++) {
+    const odt_op_t* op = &m->ops[i];
+    if (op->kind > ODT_OP_FLATTEN || (op->flags & ODT_OP_FLAG_OFFSETS_ONLY) ||
+        (i > 0 && op->in0 != m->ops[i - 1].out)) {
+      return odt_fail(err, ODT_UNIMPLEMENTED, "op: kind", i, op->kind, ODT_OP_PREQUANT,
+                      ODT_OP_FLATTEN);
+    }
+  }
+  if (m->task == ODT_TASK_CLASSIFY && m->arith == ODT_ARITH_INT8) return ODT_OK;
+  return odt_fail(err, ODT_UNIMPLEMENTED, "model: task or arithmetic", -1, m->task, 0, 0);
+}
+
 odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
-  odt_status_t st = check_rules(s, err);
+  odt_status_t st = check_chain(m, err);
+  if (st == ODT_OK) st = check_rules(s, err);
   if (st == ODT_OK) st = range(err, "batch", s->batch, 1, ODT_MAX_BATCH);
   if (st == ODT_OK) st = range(err, "epochs", s->epochs, 1, 65535);
   if (st == ODT_OK) st = range(err, "train_samples", s->train_samples, 1, 65535);

@@ -105,7 +105,11 @@ TEST_F(Image, Header) {
   expect<uint32_t>(28, static_cast<uint32_t>(good_.size()), ODT_INVALID_ARGUMENT,
                    "target_correct_off");
   expect<uint32_t>(32, 4, ODT_INVALID_ARGUMENT, "target_wrong_off");
-  expect<uint16_t>(38, 1, ODT_INVALID_ARGUMENT, "image: reserved");
+  expect<uint8_t>(38, 1, ODT_OK, "");  // a regression of three outputs
+  expect<uint8_t>(38, 2, ODT_INVALID_ARGUMENT, "autoencoder: input values");
+  expect<uint8_t>(38, 3, ODT_INVALID_ARGUMENT, "image: task");
+  expect<uint8_t>(39, 1, ODT_INVALID_ARGUMENT, "op: k_off in DFP16", 0);
+  expect<uint8_t>(39, 2, ODT_INVALID_ARGUMENT, "image: arithmetic");
   expect<uint32_t>(40, 1, ODT_INVALID_ARGUMENT, "src_correct");
 }
 
@@ -113,7 +117,8 @@ TEST_F(Image, Tensors) {
   expect<uint8_t>(kTensors, 4, ODT_INVALID_ARGUMENT, "tensor: dtype", 0);
   expect<uint8_t>(kTensors + 17, 5, ODT_INVALID_ARGUMENT, "tensor: ndim", 1);
   expect<uint8_t>(kTensors + 17, 0, ODT_INVALID_ARGUMENT, "tensor: ndim", 1);
-  expect<uint16_t>(kTensors + 18, 1, ODT_INVALID_ARGUMENT, "tensor: reserved", 1);
+  expect<int8_t>(kTensors + 18, -128, ODT_OK, "");  // an exponent
+  expect<uint8_t>(kTensors + 19, 1, ODT_INVALID_ARGUMENT, "tensor: reserved", 1);
   expect<uint16_t>(kTensors + 4, 0, ODT_INVALID_ARGUMENT, "tensor: dims", 0);
   expect<uint16_t>(kTensors + 10, 1, ODT_INVALID_ARGUMENT, "tensor: dims", 0);
   expect<uint32_t>(kTensors + 4, 0xFFFFFFFF, ODT_OUT_OF_RANGE, "tensor: values", 0);
@@ -123,7 +128,7 @@ TEST_F(Image, Tensors) {
 TEST_F(Image, Ops) {
   size_t dense = kOps + 2 * 96;
   expect<uint8_t>(kOps, 0, ODT_INVALID_ARGUMENT, "op: kind", 0);
-  expect<uint8_t>(kOps, 5, ODT_UNIMPLEMENTED, "op: kind", 0);
+  expect<uint8_t>(kOps, 5, ODT_INVALID_ARGUMENT, "op: flags", 0);  // MAXPOOL with a ReLU
   expect<uint8_t>(kOps, 11, ODT_INVALID_ARGUMENT, "op: kind", 0);
   expect<uint8_t>(kOps + 1, 4, ODT_INVALID_ARGUMENT, "op: flags", 0);
   expect<uint8_t>(kOps + 96 + 1, 2, ODT_INVALID_ARGUMENT, "op: flags", 1);
@@ -131,7 +136,8 @@ TEST_F(Image, Ops) {
   expect<uint16_t>(kOps + 6, 4, ODT_INVALID_ARGUMENT, "op: out", 0);
   expect<uint16_t>(kOps + 6, 0, ODT_INVALID_ARGUMENT, "op: out", 0);
   expect<uint16_t>(kOps + 4, 0, ODT_INVALID_ARGUMENT, "op: in1", 0);
-  expect<uint16_t>(dense + 2, 1, ODT_UNIMPLEMENTED, "op: in0 not the output before it", 2);
+  expect<uint16_t>(dense + 2, 1, ODT_INVALID_ARGUMENT, "op: input dimensions", 2);
+  expect<uint16_t>(kOps + 96 + 2, 3, ODT_INVALID_ARGUMENT, "op: in0 not written before", 1);
   expect<uint16_t>(dense + 6, 0, ODT_INVALID_ARGUMENT, "op: out written or read before", 2);
   expect<int32_t>(kOps + 8, -1, ODT_INVALID_ARGUMENT, "op: clip_lo of a ReLU", 0);
   expect<int32_t>(kOps + 8, 300, ODT_INVALID_ARGUMENT, "op: clip_lo", 0);
@@ -146,7 +152,9 @@ TEST_F(Image, Ops) {
   expect<uint32_t>(kOps + 32, 0x80000000, ODT_INVALID_ARGUMENT, "op: k_off", 0);
   expect<uint32_t>(kOps + 36, 8, ODT_INVALID_ARGUMENT, "op: mult_off", 0);
   expect<uint32_t>(kOps + 36, 0, ODT_OK, "");
-  expect<uint16_t>(kOps + 62, 1, ODT_INVALID_ARGUMENT, "op: reserved", 0);
+  expect<int8_t>(kOps + 62, -128, ODT_OK, "");  // e_w
+  expect<int8_t>(kOps + 63, 1, ODT_INVALID_ARGUMENT, "op: e_b", 0);
+  expect<int8_t>(kOps + 96 + 62, 1, ODT_INVALID_ARGUMENT, "op: e_w", 1);
   expect<uint32_t>(dense + 20, 119, ODT_INVALID_ARGUMENT, "op: n_weights", 2);
 }
 

@@ -89,12 +89,16 @@ typedef enum {
 typedef enum { ODT_LOSS_MSE = 1, ODT_LOSS_CE = 2 } odt_loss_t;
 typedef enum { ODT_SHIFT_EXACT = 1, ODT_SHIFT_STALE = 2 } odt_shift_source_t;
 
+#define ODT_NO_OP 0xFFu       /* of odt_tensor_t.producer */
+#define ODT_NO_TENSOR 0xFFFFu /* of odt_op_t.in1, odt_model_t.cut */
+
 /* ---- model image (ODTM v1, layout in proto/README.md) ---------------------------------------- */
 
 typedef struct {
   uint8_t dtype; /* odt_dtype_t */
   uint8_t ndim;
   int8_t exponent;  /* real value = value * 2^exponent; DFP16: of the network input and targets */
+  uint8_t producer; /* op that writes it; ODT_NO_OP: the network input */
   uint16_t dims[4]; /* per sample: [N] or [C,H,W] */
   uint32_t count;   /* product of dims */
 } odt_tensor_t;
@@ -149,8 +153,8 @@ typedef struct {
   uint32_t count;
   uint32_t sample_len;  /* values per sample */
   uint8_t flags;        /* ODT_SAMPLES_* */
-  uint32_t label_len;   /* 1, or targets per sample */
-  const int8_t* labels; /* [count][label_len] */
+  uint32_t label_len;   /* 1; targets: what the bytes make, exact where count >= 4 */
+  const int8_t* labels; /* [count], or targets [count][n_classes of the model] */
   const uint8_t*
       data; /* [count][sample_len], dtype S8 or U8; S16 in DFP16 and for frozen outputs */
 } odt_samples_t;
@@ -161,7 +165,13 @@ typedef struct {
 
 /* Checks an ODTS blob and points into it. Errors: INVALID_ARGUMENT. */
 odt_status_t odt_samples_open(odt_samples_t* s, const void* blob, uint32_t bytes, odt_error_t* err);
-/* Checks samples against a model (dtype, length, labels < n_classes). */
+static inline bool odt_samples_frozen(const odt_samples_t* s) {
+  return (s->flags & ODT_SAMPLES_FROZEN) != 0;
+}
+/* Checks samples against a model (dtype, length, labels < n_classes or number of targets). A
+ * regression wants targets, a classifier labels; an autoencoder targets where its samples are
+ * frozen (its inputs are not there). Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (frozen samples,
+ * model without a cut). */
 odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err);
 
 /* ---- run settings -----------------------------------------------------------------------------
