@@ -54,21 +54,11 @@ void arena_drop(app_t* app, app_region_id_t from) {
   for (uint32_t i = from; i < APP_REGIONS; i++) app->region[i] = (app_region_t){.at = at};
 }
 
-static uint32_t get_u32(const uint8_t* p) {
-  return (uint32_t)p[0] | ((uint32_t)p[1] << 8) | ((uint32_t)p[2] << 16) | ((uint32_t)p[3] << 24);
-}
-
 bool arena_samples(app_t* app, app_region_id_t id, odt_samples_t* s) {
   const app_region_t* r = &app->region[id];
   if (!r->valid) return false;
-  /* Checked by odt_samples_open when it was committed; only the place may have changed since. */
-  const uint8_t* p = region_data(app, id);
-  s->dtype = p[6];
-  s->count = get_u32(p + 8);
-  s->sample_len = get_u32(p + 12);
-  s->labels = (const int8_t*)(p + 16);
-  s->data = p + 16 + ((s->count + 3u) & ~3u);
-  return true;
+  /* Checked when it was committed; only the place may have changed since. */
+  return odt_samples_open(s, region_data(app, id), r->size, NULL) == ODT_OK;
 }
 
 void arena_set_hash(const app_t* app, uint8_t hash[32]) {
