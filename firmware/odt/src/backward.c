@@ -40,12 +40,19 @@ static void update_offsets(odt_trainer_t* t, odt_layer_t* l, const int8_t* dy, u
     int64_t g = offset_gradient(dy, n, l->n_offsets, positions, o);
     or_abs |= (uint64_t)(g < 0 ? -g : g);
   }
+  bool count = l->k_off != 0 && odt_apt_samples(t);
+  if (count) l->apt_off_n++;
   if (or_abs == 0) return;
-  int ws = max0(odt_bitlen64(or_abs) - (l->t_o + t->spec.mu_offset));
+  int grid = odt_offset_grid(l);
+  int ws = max0(odt_bitlen64(or_abs) - (l->t_o + t->spec.mu_offset)) + grid;
+  uint64_t sum_abs = 0;
   for (uint32_t o = 0; o < l->n_offsets; o++) {
-    int64_t v = l->off[o] - odt_half_up(offset_gradient(dy, n, l->n_offsets, positions, o), ws);
+    int64_t g = offset_gradient(dy, n, l->n_offsets, positions, o);
+    sum_abs += (uint64_t)(g < 0 ? -g : g);
+    int64_t v = l->off[o] - odt_half_up(odt_half_up(g, ws), -grid);
     l->off[o] = v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
   }
+  if (count) l->apt_off_a += odt_apt_term(sum_abs, ws);
 }
 
 static void gradient_pass(const odt_kernel_t* k, const odt_view_t* in, const int8_t* dy, uint32_t n,
@@ -70,7 +77,7 @@ static int set_shift(odt_update_t* u, int bits, int mu, int f) {
 static int update_weights(odt_trainer_t* t, odt_layer_t* l, const odt_view_t* in, const int8_t* dy,
                           uint32_t n, odt_update_t* u, int* ws) {
   odt_kernel_t k = odt_kernel_of(t, &t->model->ops[l->op]);
-  int mu = t->spec.mu_weight[odt_stage(t)], f = l->k - 8, bits;
+  int mu = odt_layer_mu(t, l), f = l->k - 8, bits;
   if (t->spec.shift_source == ODT_SHIFT_STALE && l->b_prev != 0) {
     *ws = set_shift(u, l->b_prev, mu, f);
     u->d_clip = 1 << max0(mu + f);
@@ -86,7 +93,8 @@ static int update_weights(odt_trainer_t* t, odt_layer_t* l, const odt_view_t* in
   return bits;
 }
 
-static void count_stats(odt_layer_t* l, const odt_update_t* u, int bits, int ws) {
+static void count_stats(const odt_trainer_t* t, odt_layer_t* l, const odt_update_t* u, int bits,
+                        int ws) {
   odt_layer_stats_t* s = &l->stats;
   uint8_t b = (uint8_t)bits;
   if (s->steps == 0 || b < s->bits_min) s->bits_min = b;
@@ -98,9 +106,16 @@ static void count_stats(odt_layer_t* l, const odt_update_t* u, int bits, int ws)
   s->nonzero_deltas += u->nonzero;
   s->abs_delta_sum += u->abs_delta;
   if (!u->sum) return;
-  int shift = u->s + u->s2;
-  s->update_q8 += shift >= 0 ? (u->sum_abs << 8) >> shift : u->sum_abs << (8 - shift);
-  s->update_n++;
+  s->sum_abs_g += u->sum_abs;
+  s->sum_n++;
+  uint64_t term = odt_apt_term(u->sum_abs, u->s + u->s2);
+  if (t->spec.apt.mode == ODT_APT_OFF) {
+    s->update_q8 += term;
+    s->update_n++;
+  } else {
+    l->apt_a += term;
+    l->apt_n++;
+  }
 }
 
 static void update_layer(odt_trainer_t* t, odt_layer_t* l, const odt_view_t* in, const int8_t* dy,
@@ -109,8 +124,8 @@ static void update_layer(odt_trainer_t* t, odt_layer_t* l, const odt_view_t* in,
   bool literal = t->spec.rule_set == ODT_RULE_NITI_LITERAL;
   int32_t m_max = odt_m_max(l->k);
   odt_update_t u = {.literal = literal,
-                    .sum = t->step % 16 == 0,
-                    .rounding = t->spec.rounding,
+                    .sum = odt_apt_samples(t),
+                    .rounding = odt_layer_rounding(&t->spec, l->k),
                     .d_clip = INT32_MAX,
                     .m_lo = literal ? -128 : -m_max,
                     .m_hi = m_max,
@@ -122,7 +137,7 @@ static void update_layer(odt_trainer_t* t, odt_layer_t* l, const odt_view_t* in,
   update_offsets(t, l, dy, n, out->count / l->n_offsets);
   int ws = 0;
   int bits = update_weights(t, l, in, dy, n, &u, &ws);
-  count_stats(l, &u, bits, ws);
+  count_stats(t, l, &u, bits, ws);
   rec->bits = (uint8_t)bits;
   rec->shift = (int8_t)ws;
   rec->k = (uint8_t)l->k;

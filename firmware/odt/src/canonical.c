@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+static bool has_extension(const odt_trainer_t* t) { return odt_run_spec_k_varies(&t->spec); }
+
 bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t* p) {
   bool state = form == ODT_FORM_STATE;
   p->kind = ODT_SEG_HEAD;
@@ -12,11 +14,18 @@ bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t
   p->at = 0;
   p->n = state ? ODT_STATE_HEAD : ODT_WEIGHTS_HEAD;
   if (at < p->n) return true;
+  if (state && has_extension(t)) {
+    p->at += p->n;
+    p->n = ODT_STATE_EXTENSION;
+    p->kind = ODT_SEG_EXTENSION;
+    if (at < p->at + p->n) return true;
+  }
   for (uint32_t i = 0; i < t->model->n_layers; i++) {
     const odt_layer_t* l = &t->layers[i];
     bool best = form == ODT_FORM_BEST;
-    uint32_t values = l->n_weights * odt_elem_bytes(l->dtype);
-    uint32_t sizes[4] = {state ? ODT_STATE_LAYER : ODT_WEIGHTS_LAYER, values, (0u - values) & 3u,
+    uint32_t values = l->n_weights * (odt_form_k(l, form) > 8 ? 2u : 1u);
+    uint32_t head = ODT_STATE_LAYER + (l->k_off ? ODT_STATE_LAYER_OFFSETS : 0u);
+    uint32_t sizes[4] = {state ? head : ODT_WEIGHTS_LAYER, values, (0u - values) & 3u,
                          4u * l->n_offsets};
     void* mem[4] = {NULL, best ? l->best_m : l->m, NULL, best ? l->best_off : l->off};
     for (uint32_t s = 0; s < 4; s++) {
@@ -43,13 +52,14 @@ static void weights_head(const odt_trainer_t* t, uint8_t* out) {
   memcpy(out + 12, t->model->hash, 32);
 }
 
-static void weights_layer(const odt_trainer_t* t, uint32_t i, uint8_t* out) {
+static void weights_layer(const odt_trainer_t* t, odt_form_t form, uint32_t i, uint8_t* out) {
   const odt_layer_t* l = &t->layers[i];
   const odt_op_t* op = &t->model->ops[l->op];
   memset(out, 0, ODT_WEIGHTS_LAYER);
   out[0] = op->kind;
-  out[1] = l->dtype;
-  out[2] = (uint8_t)l->k;
+  int k = odt_form_k(l, form);
+  out[1] = k > 8 ? ODT_S16 : ODT_S8;
+  out[2] = (uint8_t)k;
   if (op->kind == ODT_OP_LINEAR) {
     out[3] = 2;
     odt_put16(out + 4, t->model->tensors[op->in0].count);
@@ -100,6 +110,7 @@ static void state_head(const odt_trainer_t* t, uint8_t* out) {
   odt_put32(out + 100, s->sr_seed);
   odt_put32(out + 104, t->step);
   odt_put16(out + 108, t->epoch);
+  odt_put16(out + 110, has_extension(t) ? ODT_STATE_EXTENSION : 0);
   odt_put32(out + 112, t->position);
   odt_put32(out + 116, t->start_correct);
   odt_put32(out + 120, t->best_step);
@@ -110,14 +121,35 @@ static void state_head(const odt_trainer_t* t, uint8_t* out) {
   class_weights_prefix(t, out + 172);
 }
 
+static void state_extension(const odt_trainer_t* t, uint8_t* out) {
+  const odt_run_spec_t* s = &t->spec;
+  memset(out, 0, ODT_STATE_EXTENSION);
+  for (uint32_t i = 0; i < 3; i++) odt_put16(out + 2 * i, s->lr_m[i]);
+  out[6] = s->lr_s;
+  out[7] = s->blocked ? 1 : 0;
+  out[8] = s->apt.mode;
+  out[9] = s->apt.k_max;
+  out[10] = s->apt.offsets ? 1 : 0;
+  out[11] = s->k;
+  odt_put16(out + 12, s->apt.t_min_q8);
+  odt_put16(out + 14, s->apt.t_max_q8);
+  memcpy(out + 16, s->layer_k, ODT_MAX_LAYERS);
+}
+
 static void state_layer(const odt_trainer_t* t, uint32_t i, uint8_t* out) {
   const odt_layer_t* l = &t->layers[i];
-  memset(out, 0, ODT_STATE_LAYER); /* APT's sums are 0: no APT in this version of the rules */
+  memset(out, 0, ODT_STATE_LAYER);
   out[0] = (uint8_t)l->k;
   out[1] = l->dtype;
   out[2] = l->b_prev;
+  out[3] = l->k_off;
   odt_put32(out + 4, l->n_weights);
   odt_put32(out + 8, l->n_offsets);
+  odt_put64(out + 12, l->apt_a);
+  odt_put64(out + 20, l->apt_n);
+  if (!l->k_off) return;
+  odt_put64(out + 28, l->apt_off_a);
+  odt_put64(out + 36, l->apt_off_n);
 }
 
 void odt_piece_bytes(const odt_trainer_t* t, odt_form_t form, const odt_piece_t* p, uint8_t* out) {
@@ -128,11 +160,13 @@ void odt_piece_bytes(const odt_trainer_t* t, odt_form_t form, const odt_piece_t*
     } else {
       weights_head(t, out);
     }
+  } else if (p->kind == ODT_SEG_EXTENSION) {
+    state_extension(t, out);
   } else if (p->kind == ODT_SEG_LAYER) {
     if (state) {
       state_layer(t, p->layer, out);
     } else {
-      weights_layer(t, p->layer, out);
+      weights_layer(t, form, p->layer, out);
     }
   } else {
     memset(out, 0, p->n);
@@ -176,6 +210,9 @@ static void hash_of(const odt_trainer_t* t, odt_form_t form, uint8_t hash[32]) {
 }
 
 uint32_t odt_weights_size(const odt_trainer_t* t) { return size_of(t, ODT_FORM_WEIGHTS); }
+uint32_t odt_best_size(const odt_trainer_t* t) {
+  return size_of(t, t->spec.guard ? ODT_FORM_BEST : ODT_FORM_WEIGHTS);
+}
 uint32_t odt_state_size(const odt_trainer_t* t) { return size_of(t, ODT_FORM_STATE); }
 
 /* Without a guard there is no best: the current weights are given. */

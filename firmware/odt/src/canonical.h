@@ -7,10 +7,13 @@
 #define ODT_WEIGHTS_LAYER 20u
 #define ODT_STATE_HEAD 176u
 #define ODT_STATE_LAYER 28u
+#define ODT_STATE_LAYER_OFFSETS 16u /* more, where the offsets have a precision of their own */
+#define ODT_STATE_EXTENSION 32u
 
 typedef enum { ODT_FORM_WEIGHTS = 1, ODT_FORM_BEST = 2, ODT_FORM_STATE = 3 } odt_form_t;
 typedef enum {
   ODT_SEG_HEAD,
+  ODT_SEG_EXTENSION,
   ODT_SEG_LAYER,
   ODT_SEG_VALUES,
   ODT_SEG_PAD,
@@ -24,9 +27,14 @@ typedef struct {
   uint8_t* mem;
 } odt_piece_t;
 
+/* Precision of layer l in that form. */
+static inline int odt_form_k(const odt_layer_t* l, odt_form_t form) {
+  return form == ODT_FORM_BEST ? l->best_k : l->k;
+}
+
 /* Fills p with the piece that holds byte `at`; false behind the end (p->at is then the size). */
 bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t* p);
-/* Bytes of a HEAD, LAYER or PAD piece as they are now. */
+/* Bytes of a HEAD, EXTENSION, LAYER or PAD piece as they are now. */
 void odt_piece_bytes(const odt_trainer_t* t, odt_form_t form, const odt_piece_t* p, uint8_t* out);
 
 #endif

@@ -26,6 +26,7 @@ static void keep_best(odt_trainer_t* t, uint32_t correct) {
   for (uint32_t i = 0; i < t->model->n_layers; i++) {
     odt_layer_t* l = &t->layers[i];
     memcpy(l->best_m, l->m, (size_t)l->n_weights * odt_elem_bytes(l->dtype));
+    l->best_k = l->k;
     memcpy(l->best_off, l->off, 4u * (size_t)l->n_offsets);
   }
   t->best_step = t->step;
@@ -37,6 +38,8 @@ static void keep_best(odt_trainer_t* t, uint32_t correct) {
 static void roll_back(odt_trainer_t* t) {
   for (uint32_t i = 0; i < t->model->n_layers; i++) {
     odt_layer_t* l = &t->layers[i];
+    l->k = l->best_k;
+    l->dtype = l->k > 8 ? ODT_S16 : ODT_S8;
     memcpy(l->m, l->best_m, (size_t)l->n_weights * odt_elem_bytes(l->dtype));
     memcpy(l->off, l->best_off, 4u * (size_t)l->n_offsets);
     l->b_prev = 0;
@@ -69,6 +72,23 @@ static uint32_t saturated(const odt_trainer_t* t, const odt_layer_t* l) {
   return (uint32_t)n;
 }
 
+static void precision_record(const odt_trainer_t* t, const odt_layer_t* l, odt_layer_epoch_t* r) {
+  r->k_off = l->k_off;
+  r->mu = l->stats.mu;
+  r->mu_clamped = l->stats.mu_clamped;
+  r->sum_abs_g = l->stats.sum_abs_g;
+  r->sum_n = l->stats.sum_n;
+  uint32_t off_bits = t->spec.apt.offsets ? l->k_off : 32u;
+  uint32_t k = (uint32_t)(uint8_t)l->k;
+  r->logical_bits = l->n_weights * k + l->n_offsets * off_bits;
+  r->resident_bytes = l->n_weights * odt_elem_bytes(l->dtype);
+  for (uint32_t i = 0; i < l->n_weights; i++) {
+    int16_t v = (int16_t)odt_load(l->m, l->dtype, i);
+    if (i == 0 || v < r->w_min) r->w_min = v;
+    if (i == 0 || v > r->w_max) r->w_max = v;
+  }
+}
+
 static void layer_record(const odt_trainer_t* t, const odt_layer_t* l, odt_layer_epoch_t* r) {
   const odt_layer_stats_t* s = &l->stats;
   r->bits_min = s->bits_min;
@@ -87,6 +107,7 @@ static void layer_record(const odt_trainer_t* t, const odt_layer_t* l, odt_layer
     uint64_t u = s->update_q8 / ((uint64_t)l->n_weights * s->update_n);
     r->u_q8 = u > UINT32_MAX ? UINT32_MAX : (uint32_t)u;
   }
+  precision_record(t, l, r);
 }
 
 static void fill_layers(const odt_trainer_t* t, odt_epoch_record_t* rec) {
@@ -101,6 +122,7 @@ static void fill_layers(const odt_trainer_t* t, odt_epoch_record_t* rec) {
     if (l->stats.steps && l->stats.bits_max == 0 && i + 1u < n) rec->alarms |= ODT_ALARM_DEAD_LAYER;
     if (10ull * r->dead_units > 9ull * l->n_offsets) rec->alarms |= ODT_ALARM_DEAD_LAYER;
     if (20ull * r->saturated > l->n_weights) rec->alarms |= ODT_ALARM_SATURATION;
+    if (r->mu_clamped) rec->alarms |= ODT_ALARM_MU_CLAMPED;
   }
   if (deltas && 20u * nonzero < deltas) rec->alarms |= ODT_ALARM_STUCK;
 }

@@ -25,6 +25,9 @@ static inline uint16_t odt_le16(const uint8_t* p) { return (uint16_t)(p[0] | (p[
 static inline uint32_t odt_le32(const uint8_t* p) {
   return (uint32_t)p[0] | ((uint32_t)p[1] << 8) | ((uint32_t)p[2] << 16) | ((uint32_t)p[3] << 24);
 }
+static inline uint64_t odt_le64(const uint8_t* p) {
+  return odt_le32(p) | ((uint64_t)odt_le32(p + 4) << 32);
+}
 static inline void odt_put16(uint8_t* p, uint32_t v) {
   p[0] = (uint8_t)v;
   p[1] = (uint8_t)(v >> 8);
@@ -86,6 +89,29 @@ uint32_t odt_loss(const odt_model_t* m, const odt_run_spec_t* spec, const int8_t
                   int8_t* dy, uint64_t* loss);
 
 int32_t odt_m_max(int k);
+
+/* ---- rule 1.12 (apt.c) ------------------------------------------------------------------------
+ */
+
+/* The highest precision of a layer that the arena has room for. */
+uint8_t odt_k_limit(const odt_run_spec_t* spec, uint32_t layer);
+/* Unit steps of rule 1.5 to k, re-laid out in place between 8 and 9; b_prev is reset. */
+void odt_layer_set_k(odt_layer_t* l, uint8_t k);
+/* True where the step to come is one whose sum |G| is taken. */
+bool odt_apt_samples(const odt_trainer_t* t);
+/* What a step adds to a: sum |G| in steps of a grid that is s bits right of G, Q8. */
+uint64_t odt_apt_term(uint64_t sum_abs, int s);
+/* The check, where one is due after the step just done. */
+void odt_apt_after_step(odt_trainer_t* t);
+/* Most steps that can have been sampled since the last check at this position of an epoch. */
+uint32_t odt_apt_pending(const odt_trainer_t* t, uint32_t position);
+/* A layer's rounding at precision k; mu of its step, clamped to the range of its k. */
+uint8_t odt_layer_rounding(const odt_run_spec_t* spec, int k);
+int odt_layer_mu(odt_trainer_t* t, odt_layer_t* l);
+/* Offsets move in multiples of 2^this. */
+int odt_offset_grid(const odt_layer_t* l);
+/* Rule 1.5's range of mu_weight; lo > hi: none. */
+void odt_mu_range(int k, uint8_t rounding, uint32_t batch, int8_t* lo, int8_t* hi);
 /* Stage (0..2) of the step to come; 2 at the end of the run. */
 uint32_t odt_stage(const odt_trainer_t* t);
 void odt_load_layer(const odt_trainer_t* t, odt_layer_t* l);

@@ -24,10 +24,11 @@ static uint64_t batch_bytes(const odt_model_t* m, uint32_t batch, uint32_t op) {
   return (uint64_t)batch * out->count * odt_elem_bytes(out->dtype);
 }
 
-static void lay_weights(arena_t* a, odt_trainer_t* t, const odt_model_t* m, bool best, uint32_t k) {
+static void lay_weights(arena_t* a, odt_trainer_t* t, const odt_model_t* m, bool best,
+                        const odt_run_spec_t* spec) {
   for (uint32_t i = 0; i < m->n_layers; i++) {
     const odt_op_t* op = &m->ops[m->layer_op[i]];
-    void* values = take(a, (uint64_t)op->n_weights * (k > 8 ? 2u : 1u));
+    void* values = take(a, (uint64_t)op->n_weights * (odt_k_limit(spec, i) > 8 ? 2u : 1u));
     void* offsets = take(a, (uint64_t)op->n_out * 4u);
     if (!t) continue;
     if (best) {
@@ -96,10 +97,10 @@ void odt_lay_out(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_t* s
                  void* base, odt_memory_plan_t* plan) {
   arena_t a = {.base = base};
   uint64_t at = 0;
-  lay_weights(&a, t, m, false, spec->k);
+  lay_weights(&a, t, m, false, spec);
   plan->weights_bytes = part(&a, at);
   at = a.used;
-  if (spec->guard) lay_weights(&a, t, m, true, spec->k);
+  if (spec->guard) lay_weights(&a, t, m, true, spec);
   plan->best_bytes = part(&a, at);
   at = a.used;
   lay_activations(&a, t, m, spec->batch);

@@ -63,7 +63,8 @@ static odt_status_t check_state_settings(odt_trainer_t* t, const uint8_t* want, 
   for (uint32_t i = 0; st == ODT_OK && i < sizeof kFields / sizeof kFields[0]; i++) {
     st = same(t, want, kFields[i].at, kFields[i].n, ODT_FAILED_PRECONDITION, kFields[i].what, err);
   }
-  return st == ODT_OK ? same(t, want, 110, 2, ODT_INVALID_ARGUMENT, "state: reserved", err) : st;
+  return st == ODT_OK ? same(t, want, 110, 2, ODT_INVALID_ARGUMENT, "state: extension bytes", err)
+                      : st;
 }
 
 /* A position that the run passes through. */
@@ -96,10 +97,72 @@ static odt_status_t check_state_position(odt_trainer_t* t, odt_error_t* err) {
   return ODT_OK;
 }
 
+static odt_status_t check_extension(odt_trainer_t* t, const odt_piece_t* p, odt_error_t* err) {
+  uint8_t want[ODT_STATE_EXTENSION];
+  odt_piece_bytes(t, ODT_FORM_STATE, p, want);
+  for (uint32_t i = 0; i < p->n; i++) {
+    if (t->layer_head[i] == want[i]) continue;
+    const char* what = i < 8     ? "state: lr, blocked"
+                       : i == 11 ? "state: k"
+                       : i < 16  ? "state: apt"
+                                 : "state: layer_k";
+    return reject(t, err, ODT_FAILED_PRECONDITION, what, (int32_t)i, t->layer_head[i], want[i],
+                  want[i]);
+  }
+  return ODT_OK;
+}
+
+/* Where k can move the bytes decide on it: the values that follow are as long as it says. */
+static odt_status_t take_k(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p,
+                           odt_error_t* err) {
+  odt_layer_t* l = &t->layers[p->layer];
+  int32_t index = (int32_t)p->layer;
+  uint8_t limit = t->spec.apt.k_max, k = t->layer_head[form == ODT_FORM_STATE ? 0 : 2];
+  if (limit == 0) return ODT_OK;
+  if (k < 2 || k > limit) {
+    return reject(t, err, ODT_INVALID_ARGUMENT, "layer: k", index, k, 2, limit);
+  }
+  if (form == ODT_FORM_BEST) {
+    l->best_k = (int8_t)k;
+    return ODT_OK;
+  }
+  l->k = (int8_t)k;
+  l->dtype = k > 8 ? ODT_S16 : ODT_S8;
+  return ODT_OK;
+}
+
+/* The sums of rule 1.12, as far as the position in the state's head allows any. */
+static odt_status_t take_sums(odt_trainer_t* t, const odt_piece_t* p, odt_error_t* err) {
+  odt_layer_t* l = &t->layers[p->layer];
+  const uint8_t* h = t->layer_head;
+  int32_t index = (int32_t)p->layer;
+  if (t->spec.apt.mode == ODT_APT_OFF) return ODT_OK;
+  uint64_t most = odt_apt_pending(t, odt_le32(t->head + 112));
+  uint64_t n = odt_le64(h + 20), n_off = l->k_off ? odt_le64(h + 36) : 0;
+  if (n > most || n_off > most) {
+    return reject(t, err, ODT_INVALID_ARGUMENT, "state: layer: apt_n", index,
+                  (int64_t)((n > most ? n : n_off) & INT32_MAX), 0, (int64_t)most);
+  }
+  l->apt_a = odt_le64(h + 12);
+  l->apt_n = n;
+  if (!l->k_off) return ODT_OK;
+  if (h[3] < 2 || h[3] > t->spec.apt.k_max) {
+    return reject(t, err, ODT_INVALID_ARGUMENT, "state: layer: k_off", index, h[3], 2,
+                  t->spec.apt.k_max);
+  }
+  l->k_off = h[3];
+  l->apt_off_a = odt_le64(h + 28);
+  l->apt_off_n = n_off;
+  return ODT_OK;
+}
+
 static odt_status_t check_layer(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p,
                                 odt_error_t* err) {
-  uint8_t want[ODT_STATE_LAYER];
+  uint8_t want[ODT_STATE_LAYER + ODT_STATE_LAYER_OFFSETS];
   int32_t index = (int32_t)p->layer;
+  odt_status_t st = take_k(t, form, p, err);
+  if (st == ODT_OK && form == ODT_FORM_STATE) st = take_sums(t, p, err);
+  if (st != ODT_OK) return st;
   odt_piece_bytes(t, form, p, want);
   if (form == ODT_FORM_STATE) {
     uint8_t b_prev = t->layer_head[2];
@@ -119,11 +182,13 @@ static odt_status_t check_layer(odt_trainer_t* t, odt_form_t form, const odt_pie
 }
 
 /* A value outside could overflow the 8-bit view. -128 of the file may be kept (rule 1.5). */
-static odt_status_t check_values(odt_trainer_t* t, const odt_piece_t* p, odt_error_t* err) {
+static odt_status_t check_values(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p,
+                                 odt_error_t* err) {
   const odt_layer_t* l = &t->layers[p->layer];
-  int32_t hi = odt_m_max(l->k), lo = l->k >= 8 ? -(128 << (l->k - 8)) : -hi;
+  int k = odt_form_k(l, form);
+  int32_t hi = odt_m_max(k), lo = k >= 8 ? -(128 << (k - 8)) : -hi;
   for (uint32_t i = 0; i < l->n_weights; i++) {
-    int32_t v = odt_load(p->mem, l->dtype, i);
+    int32_t v = odt_load(p->mem, k > 8 ? ODT_S16 : ODT_S8, i);
     if (v < lo || v > hi) {
       return reject(t, err, ODT_INVALID_ARGUMENT, "layer: weight", (int32_t)p->layer, v, lo, hi);
     }
@@ -134,7 +199,8 @@ static odt_status_t check_values(odt_trainer_t* t, const odt_piece_t* p, odt_err
 static odt_status_t piece_done(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p,
                                odt_error_t* err) {
   uint8_t want[ODT_STATE_HEAD];
-  if (p->kind == ODT_SEG_VALUES) return check_values(t, p, err);
+  if (p->kind == ODT_SEG_VALUES) return check_values(t, form, p, err);
+  if (p->kind == ODT_SEG_EXTENSION) return check_extension(t, p, err);
   if (p->kind == ODT_SEG_LAYER) return check_layer(t, form, p, err);
   if (p->kind == ODT_SEG_HEAD) {
     odt_piece_bytes(t, form, p, want);
@@ -191,7 +257,9 @@ static odt_status_t write_form(odt_trainer_t* t, odt_form_t form, uint32_t offse
 }
 
 static odt_status_t check_whole(const odt_trainer_t* t, odt_form_t form, odt_error_t* err) {
-  uint32_t size = form == ODT_FORM_STATE ? odt_state_size(t) : odt_weights_size(t);
+  uint32_t size = form == ODT_FORM_STATE  ? odt_state_size(t)
+                  : form == ODT_FORM_BEST ? odt_best_size(t)
+                                          : odt_weights_size(t);
   if (t->write_kind != form || t->write_bad || t->write_pos != size) {
     return odt_fail(err, ODT_INVALID_ARGUMENT, "write: bytes", -1,
                     t->write_kind == form ? t->write_pos : 0, size, size);
@@ -220,7 +288,11 @@ odt_status_t odt_weights_write_end(odt_trainer_t* t, bool best, odt_error_t* err
     find_best(t);
     return ODT_OK;
   }
-  for (uint32_t i = 0; i < t->model->n_layers; i++) t->layers[i].b_prev = 0;
+  for (uint32_t i = 0; i < t->model->n_layers; i++) {
+    odt_layer_t* l = &t->layers[i];
+    l->b_prev = 0;
+    l->apt_a = l->apt_n = 0;
+  }
   t->weights_valid = true;
   return ODT_OK;
 }

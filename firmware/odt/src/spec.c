@@ -3,15 +3,31 @@
 
 uint8_t odt_resolve_rounding(const odt_run_spec_t* spec) {
   if (spec->rule_set == ODT_RULE_NITI_LITERAL) return ODT_ROUND_HALF_UP;
-  if (spec->rounding != ODT_ROUND_DEFAULT) return spec->rounding;
-  return spec->k <= 8 ? ODT_ROUND_PSTO : ODT_ROUND_HALF_UP;
+  return odt_run_spec_k_varies(spec) ? spec->rounding : odt_layer_rounding(spec, spec->k);
 }
 
-void odt_mu_limits(const odt_run_spec_t* spec, int8_t* lo, int8_t* hi) {
-  uint8_t rounding = odt_resolve_rounding(spec);
+void odt_mu_range(int k, uint8_t rounding, uint32_t batch, int8_t* lo, int8_t* hi) {
   bool fine = rounding == ODT_ROUND_PSTO || rounding == ODT_ROUND_SR;
-  *lo = (int8_t)(8 - spec->k - (fine ? 4 : 0));
-  *hi = spec->batch == 1 ? 2 : 4;
+  *lo = (int8_t)(8 - k - (fine ? 4 : 0));
+  *hi = batch == 1 ? 2 : 4;
+}
+
+/* Where k varies: what at least one precision in reach allows. */
+void odt_mu_limits(const odt_run_spec_t* spec, int8_t* lo, int8_t* hi) {
+  if (!odt_run_spec_k_varies(spec)) {
+    odt_mu_range(spec->k, odt_resolve_rounding(spec), spec->batch, lo, hi);
+    return;
+  }
+  bool free = spec->apt.k_max != 0;
+  odt_mu_range(2, ODT_ROUND_HALF_UP, spec->batch, lo, hi);
+  for (uint32_t i = 0; i < ODT_MAX_LAYERS; i++) {
+    int top = odt_k_limit(spec, i);
+    for (int k = free ? 2 : top; k <= top; k++) {
+      int8_t at;
+      odt_mu_range(k, odt_layer_rounding(spec, k), spec->batch, &at, hi);
+      if (at < *lo) *lo = at;
+    }
+  }
 }
 
 bool odt_run_spec_clamp_mu(odt_run_spec_t* spec) {
@@ -41,6 +57,8 @@ static const char* mu_text(uint8_t rounding) {
       return "mu_weight (for this k, SR)";
     case ODT_ROUND_HALF_AWAY:
       return "mu_weight (for this k, HALF_AWAY)";
+    case ODT_ROUND_DEFAULT:
+      return "mu_weight (for any k in reach)";
     default:
       return "mu_weight (for this k, HALF_UP)";
   }
@@ -56,6 +74,9 @@ static odt_status_t check_rules(const odt_run_spec_t* s, odt_error_t* err) {
   if (st == ODT_OK) st = range(err, "k", s->k, 2, 16);
   if (st != ODT_OK || s->rule_set != ODT_RULE_NITI_LITERAL) return st;
   st = range(err, "k (NITI_LITERAL)", s->k, 8, 8);
+  if (st == ODT_OK && odt_run_spec_k_varies(s)) {
+    st = odt_fail(err, ODT_INVALID_ARGUMENT, "layer_k, apt (NITI_LITERAL)", -1, 1, 0, 0);
+  }
   if (st == ODT_OK) {
     st = range(err, "shift_source (NITI_LITERAL)", s->shift_source, ODT_SHIFT_EXACT,
                ODT_SHIFT_EXACT);
@@ -80,9 +101,34 @@ static odt_status_t check_chain(const odt_model_t* m, odt_error_t* err) {
   return odt_fail(err, ODT_UNIMPLEMENTED, "model: task or arithmetic", -1, m->task, 0, 0);
 }
 
+/* Rule 1.12. apt.k_max alone (mode OFF): the host moves k. */
+static odt_status_t check_precision(const odt_run_spec_t* s, const odt_model_t* m,
+                                    odt_error_t* err) {
+  const odt_apt_t* a = &s->apt;
+  bool on = a->mode != ODT_APT_OFF;
+  odt_status_t st = range(err, "apt.mode", a->mode, ODT_APT_OFF, ODT_APT_EPOCHS);
+  if (st == ODT_OK && (on || a->k_max != 0)) st = range(err, "apt.k_max", a->k_max, 2, 16);
+  if (st == ODT_OK) st = range(err, "apt.offsets", a->offsets, 0, on ? 1 : 0);
+  if (st == ODT_OK) st = range(err, "apt.t_min_q8", a->t_min_q8, on ? 1 : 0, on ? 65535 : 0);
+  if (st == ODT_OK && a->t_max_q8 != 0) {
+    st = range(err, "apt.t_max_q8 (0, or at least 4 t_min_q8)", a->t_max_q8,
+               on ? 4 * (int64_t)a->t_min_q8 : 0, on ? 65535 : 0);
+  }
+  for (uint32_t i = 0; st == ODT_OK && i < ODT_MAX_LAYERS; i++) {
+    int32_t index = (int32_t)i;
+    bool used = i < m->n_layers;
+    uint8_t k = used ? odt_run_spec_layer_k(s, i) : s->layer_k[i];
+    uint8_t lo = used ? 2 : 0, hi = !used ? 0 : a->k_max ? a->k_max : 16;
+    if (k >= lo && k <= hi) continue;
+    st = odt_fail(err, ODT_INVALID_ARGUMENT, "layer_k", index, k, lo, hi);
+  }
+  return st;
+}
+
 odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
   odt_status_t st = check_chain(m, err);
   if (st == ODT_OK) st = check_rules(s, err);
+  if (st == ODT_OK) st = check_precision(s, m, err);
   if (st == ODT_OK) st = range(err, "batch", s->batch, 1, ODT_MAX_BATCH);
   if (st == ODT_OK) st = range(err, "epochs", s->epochs, 1, 65535);
   if (st == ODT_OK) st = range(err, "train_samples", s->train_samples, 1, 65535);

@@ -33,12 +33,29 @@ void odt_load_layer(const odt_trainer_t* t, odt_layer_t* l) {
   memcpy(l->off, op->offset, 4u * (size_t)l->n_offsets);
 }
 
+static uint8_t nominal_k(const odt_op_t* op) {
+  uint32_t most = 0;
+  uint8_t nominal = 0;
+  for (uint8_t k = 0; k < 32; k++) {
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < op->n_out; o++) n += op->k_out[o] == k ? 1u : 0u;
+    if (n > most) {
+      most = n;
+      nominal = k;
+    }
+  }
+  return nominal;
+}
+
 static void init_layer(odt_trainer_t* t, uint32_t i) {
   odt_layer_t* l = &t->layers[i];
   l->op = t->model->layer_op[i];
   const odt_op_t* op = &t->model->ops[l->op];
-  l->k = (int8_t)t->spec.k;
-  l->dtype = t->spec.k > 8 ? ODT_S16 : ODT_S8;
+  l->k = (int8_t)odt_run_spec_layer_k(&t->spec, i);
+  l->dtype = l->k > 8 ? ODT_S16 : ODT_S8;
+  l->best_k = l->k;
+  l->k_off = t->spec.apt.offsets ? (uint8_t)l->k : 0;
+  l->k_nom = nominal_k(op);
   l->n_weights = op->n_weights;
   l->n_offsets = op->n_out;
   int k_min = op->k_out[0];
@@ -149,6 +166,7 @@ static void run_step(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels
   t->position += n;
   t->epoch_loss += rec->loss;
   t->epoch_correct += rec->correct;
+  odt_apt_after_step(t);
 }
 
 static odt_view_t samples_view(const odt_samples_t* s, const uint16_t* idx) {

@@ -186,7 +186,8 @@ typedef enum {
 /* Adaptive precision (rule 1.12). */
 typedef struct {
   uint8_t mode;      /* odt_apt_mode_t */
-  uint8_t k_max;     /* 2..16: the arena holds every layer at this precision */
+  uint8_t k_max;     /* 2..16: the arena holds every layer at this precision. With mode OFF: k moves
+                        by odt_trainer_set_k alone; 0 there: not at all */
   bool offsets;      /* offsets have a precision of their own too */
   uint16_t t_min_q8; /* U below: k + 1; default 77 */
   uint16_t t_max_q8; /* U above: k - 1; 0: off, else >= 4 t_min */
@@ -216,6 +217,12 @@ typedef struct {
 /* Ranges of rules 1.3, 1.5, 1.6 against model. Errors: INVALID_ARGUMENT naming field, got and
  * limits. */
 odt_status_t odt_run_spec_check(const odt_run_spec_t* spec, const odt_model_t* m, odt_error_t* err);
+
+/* Rule 1.12: true where k can differ between layers or in time; defaults by k are then a layer's
+ * own and the state has an extension. */
+bool odt_run_spec_k_varies(const odt_run_spec_t* spec);
+/* Precision that a layer starts with. */
+uint8_t odt_run_spec_layer_k(const odt_run_spec_t* spec, uint32_t layer);
 
 /* Range of mu_weight (rule 1.5) for the spec's k, rounding and batch; lo > hi: none. */
 void odt_mu_limits(const odt_run_spec_t* spec, int8_t* lo, int8_t* hi);
@@ -264,13 +271,16 @@ typedef struct {
   int16_t w_min, w_max;    /* of M at the end of the epoch */
   uint64_t sum_abs_g;      /* sum |G| over the weights, of the steps that rule 1.12 samples */
   uint32_t sum_n;          /* how many steps those were */
-  uint32_t logical_bits;   /* weights: n_weights * k */
-  uint32_t resident_bytes; /* weights as stored */
+  uint32_t logical_bits;   /* n_weights * k and offsets: n_offsets * k_off, not adapted 32 each */
+  uint32_t resident_bytes; /* weights as stored now: 1 byte each where k <= 8, else 2 */
+  int8_t mu;       /* mu_weight of the last step as used (rule 1.12 clamps it to k's range) */
+  bool mu_clamped; /* that happened in this epoch */
 } odt_layer_epoch_t;
 
 #define ODT_ALARM_DEAD_LAYER 1u
 #define ODT_ALARM_SATURATION 2u
 #define ODT_ALARM_STUCK 4u
+#define ODT_ALARM_MU_CLAMPED 8u /* a layer's mu was outside the range of its k (rule 1.12) */
 
 typedef struct {
   uint32_t epoch; /* from 0 */
@@ -305,6 +315,10 @@ odt_status_t odt_trainer_step(odt_trainer_t* t, const odt_samples_t* batch, odt_
 /* The same from resident samples: picks the batch by rule 1.8. */
 odt_status_t odt_trainer_step_resident(odt_trainer_t* t, const odt_samples_t* train,
                                        odt_step_record_t* rec, odt_error_t* err);
+/* Rule 1.12, steering: moves a layer's precision to k in unit steps, between two steps of an epoch;
+ * its sums start afresh. Errors: FAILED_PRECONDITION (spec without apt.k_max, epoch or run
+ * complete, weights being written), INVALID_ARGUMENT (layer; k outside 2..apt.k_max). */
+odt_status_t odt_trainer_set_k(odt_trainer_t* t, uint32_t layer, uint8_t k, odt_error_t* err);
 /* True when the current epoch's samples are used up and odt_trainer_end_epoch is due. */
 bool odt_trainer_epoch_complete(const odt_trainer_t* t);
 /* Ends the epoch: guard check with the held-out counts (total 0: none), alarms, record with state
@@ -338,7 +352,8 @@ bool odt_trainer_best_missing(const odt_trainer_t* t);
 /* ---- canonical bytes (proto/README.md): random access, so that no second copy is needed ---------
  */
 
-uint32_t odt_weights_size(const odt_trainer_t* t);
+uint32_t odt_weights_size(const odt_trainer_t* t); /* of the current weights */
+uint32_t odt_best_size(const odt_trainer_t* t);    /* of the best: its k may be another */
 /* Copies bytes [offset, offset + n) of odt_weights v1 of the current (best = false) or best
  * weights. Without a guard there is no best: the current weights are given. */
 void odt_weights_read(const odt_trainer_t* t, bool best, uint32_t offset, uint8_t* out, uint32_t n);

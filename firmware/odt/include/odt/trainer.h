@@ -20,8 +20,12 @@ typedef struct {
   uint64_t abs_delta_sum;  /* in grid LSBs */
   uint64_t propagated;     /* delta values that reached the layer's output */
   uint64_t zero_propagated;
-  uint64_t update_q8; /* rule 1.14's u_q8, of every 16th step */
+  uint64_t update_q8; /* rule 1.14's u_q8: of every 16th step; with APT, what decided last */
   uint32_t update_n;
+  uint64_t sum_abs_g; /* of the sampled steps */
+  uint32_t sum_n;
+  int8_t mu; /* of the last step, as used */
+  bool mu_clamped;
 } odt_layer_stats_t;
 
 /* One trainable layer. */
@@ -30,7 +34,11 @@ typedef struct {
   int8_t k;
   uint8_t dtype; /* of M: ODT_S8 where k <= 8, else ODT_S16 */
   uint8_t b_prev;
-  uint8_t t_o; /* rule 1.6 */
+  uint8_t k_nom;                               /* most frequent k_out, ties to the smaller */
+  uint8_t k_off;                               /* precision of the offsets; 0: not adapted */
+  int8_t best_k;                               /* of best_m */
+  uint64_t apt_a, apt_n, apt_off_a, apt_off_n; /* rule 1.12, since the last check */
+  uint8_t t_o;                                 /* rule 1.6 */
   uint32_t n_weights, n_offsets;
   void* m;
   int32_t* off;
@@ -64,7 +72,7 @@ struct odt_trainer {
   uint8_t write_kind;
   bool write_bad;
   uint8_t head[176];
-  uint8_t layer_head[28];
+  uint8_t layer_head[44];
   uint8_t new_b_prev[ODT_MAX_LAYERS];
 };
 
