@@ -69,8 +69,8 @@ class Grower {
       net_.target_exponent = static_cast<int8_t>(c_.range(-10, 2));
     }
     int side = std::min(9, limits_.size + 2);
-    net_.input_dims = c_.chance(70) ? Dims{dim(1, 4), dim(1, side), dim(1, side)}
-                                    : Dims{dim(1, 4 * side)};
+    net_.input_dims =
+        c_.chance(70) ? Dims{dim(1, 4), dim(1, side), dim(1, side)} : Dims{dim(1, 4 * side)};
     dims_ = {net_.input_dims};
     ranges_ = {dtype_range(net_.input_dtype)};
     reads_ = {0};
@@ -85,12 +85,11 @@ class Grower {
     l.in1 = b;
     reads_[a]++;
     if (b >= 0) reads_[static_cast<size_t>(b)]++;
-    bool same = l.kind == OpKind::kFlatten || l.kind == OpKind::kMaxPool ||
-                l.kind == OpKind::kResize;
+    bool same =
+        l.kind == OpKind::kFlatten || l.kind == OpKind::kMaxPool || l.kind == OpKind::kResize;
     ranges_.push_back(same ? ranges_[a] : Range{l.clip_lo, l.clip_hi});
     if (limits_.dfp16) ranges_.back() = dtype_range(DType::kS16);
-    dims_.push_back(
-        output_dims(l, dims_[a], b >= 0 ? dims_[static_cast<size_t>(b)] : Dims{}));
+    dims_.push_back(output_dims(l, dims_[a], b >= 0 ? dims_[static_cast<size_t>(b)] : Dims{}));
     reads_.push_back(0);
     net_.layers.push_back(l);
     return newest();
@@ -379,8 +378,9 @@ class Grower {
 NetSpec random_graph(Choices& c, const GraphLimits& limits) { return Grower(c, limits).grow(); }
 
 std::string describe_net(const NetSpec& net) {
-  static const char* const kNames[] = {"?",   "prequant", "conv",   "linear", "flatten", "maxpool",
-                                       "avgpool", "gap",  "add",    "concat", "resize"};
+  static const char* const kNames[] = {"?",       "prequant", "conv",    "linear",
+                                       "flatten", "maxpool",  "avgpool", "gap",
+                                       "add",     "concat",   "resize"};
   std::vector<std::vector<uint16_t>> dims = tensor_dims(net);
   std::string out = "task " + std::to_string(net.task) + "\n";
   for (size_t i = 0; i < net.layers.size(); i++) {
@@ -408,7 +408,8 @@ GraphSamples random_graph_samples(Choices& c, const NetSpec& net, int n) {
     Values v, target;
     bool sparse = g() % 10 == 0;
     for (uint32_t j = 0; j < count(net.input_dims); j++) {
-      int64_t x = range.lo + static_cast<int64_t>(g() % static_cast<uint64_t>(range.hi - range.lo + 1));
+      int64_t x =
+          range.lo + static_cast<int64_t>(g() % static_cast<uint64_t>(range.hi - range.lo + 1));
       if (sparse || g() % 5 == 0) x = 0;
       v.push_back(x / (1 << quiet));
     }

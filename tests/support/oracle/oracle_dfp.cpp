@@ -7,8 +7,6 @@
 namespace odt::testing {
 namespace {
 
-constexpr int kExponentLimit = 100;
-
 int64_t half_up(int64_t v, int s) { return static_cast<int64_t>(wide_half_up(v, s)); }
 int64_t sat16(int64_t v) { return clip(v, -kDfpTop, kDfpTop); }
 
@@ -20,11 +18,11 @@ DfpTensor DfpOracle::down_convert(const std::vector<Values>& acc, int e) {
   for (Values& v : t.v) {
     for (int64_t& x : v) {
       x = sat16(half_up(x, rs));
-      if (t.e < -kExponentLimit) x = 0;
-      if (t.e > kExponentLimit && x != 0) x = x < 0 ? -kDfpTop : kDfpTop;
+      if (t.e < -kDfpExponentLimit) x = 0;
+      if (t.e > kDfpExponentLimit && x != 0) x = x < 0 ? -kDfpTop : kDfpTop;
     }
   }
-  t.e = clip(t.e, -kExponentLimit, kExponentLimit);
+  t.e = clip(t.e, -kDfpExponentLimit, kDfpExponentLimit);
   return t;
 }
 

@@ -34,6 +34,7 @@ struct DfpLayer {
 
 // Largest magnitude of a value.
 constexpr int64_t kDfpTop = 32767;
+constexpr int kDfpExponentLimit = 100;
 
 // One tensor of a batch.
 struct DfpTensor {

@@ -16,6 +16,7 @@ void move_block(Values& w, int& e_w, const Values& acc, int rate, int shift) {
     for (size_t i = 0; i < w.size(); i++) {
       Wide d = wide_half_up(Wide{acc[i]} * rate, shift);
       Wide v = w[i] - d;
+      if (e_w >= kDfpExponentLimit) v = clip<Wide>(v, -kDfpTop, kDfpTop);
       if (v > kDfpTop || v < -kDfpTop) {
         fits = false;
         break;
@@ -32,6 +33,19 @@ void move_block(Values& w, int& e_w, const Values& acc, int rate, int shift) {
   }
 }
 
+// A block at the smallest exponent that holds it (blocked layers begin so).
+void normalise(Values& w, const std::vector<size_t>& block, int& e_w) {
+  auto top = [&] {
+    int64_t m = 0;
+    for (size_t i : block) m = std::max<int64_t>(m, std::llabs(w[i]));
+    return m;
+  };
+  while (top() != 0 && top() * 2 <= kDfpTop && e_w > -kDfpExponentLimit) {
+    for (size_t i : block) w[i] *= 2;
+    e_w--;
+  }
+}
+
 }  // namespace
 
 DfpOracle::DfpOracle(const NetSpec& net, const DfpSettings& settings)
@@ -44,6 +58,13 @@ DfpOracle::DfpOracle(const NetSpec& net, const DfpSettings& settings)
     if (!l.offsets_only) layer.w.assign(l.weights16.begin(), l.weights16.end());
     layer.e_w.assign(set_.blocked ? l.outputs : 1, l.e_w);
     layer.off.assign(l.offsets.begin(), l.offsets.end());
+    for (size_t o = 0; set_.blocked && o < l.outputs; o++) {
+      std::vector<size_t> block;
+      for (size_t w = 0; w < layer.w.size(); w++) {
+        if (output_of_weight(i, w) == o) block.push_back(w);
+      }
+      normalise(layer.w, block, layer.e_w[o]);
+    }
     layers_.push_back(layer);
   }
 }
@@ -81,9 +102,7 @@ void DfpOracle::update_weights(DfpLayer& layer, const DfpTensor& x, const DfpTen
     });
   }
   layer.bits = bit_length(largest(acc));
-  int top = *std::max_element(layer.e_w.begin(), layer.e_w.end());
   int gradient = x.e + dy.e + chain_exponent();
-  layer.shift = set_.lr_s + top - gradient;
   for (size_t block = 0; block < layer.e_w.size(); block++) {
     auto mine = [&](size_t i) {
       return layer.e_w.size() == 1 || output_of_weight(layer.op, i) == block;
@@ -100,6 +119,8 @@ void DfpOracle::update_weights(DfpLayer& layer, const DfpTensor& x, const DfpTen
       if (mine(i)) layer.w[i] = w[next++];
     }
   }
+  int top = *std::max_element(layer.e_w.begin(), layer.e_w.end());
+  layer.shift = clip(set_.lr_s + top - gradient, -128, 127);
 }
 
 }  // namespace odt::testing

@@ -137,6 +137,7 @@ void Oracle::unit_step(OracleLayer& layer, bool up) {
 }
 
 void Oracle::set_k(size_t layer, int k) {
+  if (layers_[layer].k != k) layers_[layer].u = AptSum{};
   while (layers_[layer].k != k) unit_step(layers_[layer], k > layers_[layer].k);
 }
 

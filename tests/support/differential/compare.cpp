@@ -1,0 +1,245 @@
+#include "compare.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace odt::testing {
+namespace {
+
+constexpr bool kCompareExponents = false;
+
+struct Engine {
+  std::vector<uint8_t> image;
+  odt_model_t model{};
+  std::vector<uint64_t> arena;
+  std::unique_ptr<odt_trainer_t> trainer = std::make_unique<odt_trainer_t>();
+  odt_error_t err{};
+
+  std::string failure(const char* call) const {
+    return std::string(call) + ": " + (err.what ? err.what : "?") + " index " +
+           std::to_string(err.index) + " got " + std::to_string(err.got) + " limits " +
+           std::to_string(err.limit_lo) + ".." + std::to_string(err.limit_hi) + " status " +
+           std::to_string(err.status);
+  }
+  bool start(const ComparedRun& run, bool resident, std::string* why) {
+    image = build_image(run.net);
+    if (odt_model_open(&model, image.data(), static_cast<uint32_t>(image.size()), &err)) {
+      *why = failure("open");
+      return false;
+    }
+    if (odt_run_spec_check(&run.spec, &model, &err)) {
+      *why = failure("spec");
+      return false;
+    }
+    odt_memory_plan_t plan{};
+    odt_trainer_plan(&model, &run.spec, resident, &plan);
+    arena.assign(plan.total_bytes / 8 + 1, 0xA5A5A5A5A5A5A5A5u);
+    if (odt_trainer_init(trainer.get(), &model, &run.spec, resident, arena.data(), plan.total_bytes,
+                         &err)) {
+      *why = failure("init");
+      return false;
+    }
+    return true;
+  }
+  std::vector<uint8_t> state() const {
+    std::vector<uint8_t> out(odt_state_size(trainer.get()));
+    odt_state_read(trainer.get(), 0, out.data(), static_cast<uint32_t>(out.size()));
+    return out;
+  }
+};
+
+class Comparison {
+ public:
+  explicit Comparison(const ComparedRun& run) : run_(run), reference_(reference_of(run)) {}
+
+  Difference go() {
+    Difference d;
+    if (!resident_.start(run_, true, &d.text) || !streamed_.start(run_, false, &d.text)) {
+      d.refused = true;
+      return d;
+    }
+    const odt_run_spec_t& s = run_.spec;
+    std::vector<int> all;
+    for (int i = 0; i < static_cast<int>(s.train_samples); i++) all.push_back(i);
+    blob_ = samples_blob(run_.net, run_.samples, all);
+    if (odt_samples_open(&train_, blob_.data(), static_cast<uint32_t>(blob_.size()), nullptr)) {
+      d.text = "samples_open";
+      return d;
+    }
+    if (odt_samples_fit(&train_, &resident_.model, &resident_.err)) {
+      d.text = resident_.failure("samples_fit");
+      return d;
+    }
+    if (s.guard) {
+      odt_trainer_set_start(resident_.trainer.get(), score(0), s.heldout_samples);
+      odt_trainer_set_start(streamed_.trainer.get(), score(0), s.heldout_samples);
+      best_ = score(0);
+      reference_->keep_best();
+    }
+    for (int i = 0; i < run_.max_steps && d.text.empty(); i++) {
+      if (odt_trainer_done(resident_.trainer.get())) break;
+      d.text = one_step();
+      if (!d.text.empty()) d.text = "step " + std::to_string(i) + ": " + d.text;
+    }
+    return d;
+  }
+
+ private:
+  // Held-out scores of the epochs, as the seed of the order gives them.
+  uint32_t score(uint32_t epoch) const {
+    return oracle_hash32(run_.spec.order_seed, epoch, 7, 7) % 5;
+  }
+  bool lower_is_better() const { return run_.net.task != 0; }
+
+  std::string one_step() {
+    odt_trainer_t* t = resident_.trainer.get();
+    const odt_run_spec_t& s = run_.spec;
+    uint32_t position = t->position, per_epoch = (s.train_samples + s.batch - 1) / s.batch;
+    std::vector<int> order =
+        oracle_order(s.order_seed, odt_trainer_epoch_count(t), static_cast<int>(s.train_samples));
+    std::vector<int> batch;
+    for (uint32_t j = position; j < s.train_samples && batch.size() < s.batch; j++) {
+      batch.push_back(order[j]);
+    }
+    std::vector<Values> xs, targets;
+    std::vector<int> labels;
+    for (int i : batch) {
+      xs.push_back(run_.samples.values[static_cast<size_t>(i)]);
+      labels.push_back(run_.samples.labels[static_cast<size_t>(i)]);
+      targets.push_back(run_.samples.targets[static_cast<size_t>(i)]);
+    }
+    reference_->step(xs, labels, targets);
+    odt_step_record_t rec{}, rec2{};
+    std::vector<uint8_t> blob = samples_blob(run_.net, run_.samples, batch);
+    odt_samples_t part{};
+    odt_samples_open(&part, blob.data(), static_cast<uint32_t>(blob.size()), nullptr);
+    if (odt_trainer_step_resident(t, &train_, &rec, &resident_.err)) {
+      return resident_.failure("step_resident");
+    }
+    if (odt_trainer_step(streamed_.trainer.get(), &part, &rec2, &streamed_.err)) {
+      return streamed_.failure("step");
+    }
+    std::string d = record(rec);
+    if (d.empty()) d = state("");
+    if (d.empty()) d = predictions();
+    if (d.empty() && odt_trainer_epoch_complete(t)) d = end_epoch(per_epoch);
+    if (d.empty() && resident_.state() != streamed_.state()) d = "resident is not streamed";
+    return d;
+  }
+
+  template <class A, class B>
+  static std::string differ(const std::string& what, A engine, B oracle) {
+    if (static_cast<int64_t>(engine) == static_cast<int64_t>(oracle)) return "";
+    return what + ": engine " + std::to_string(engine) + ", oracle " + std::to_string(oracle);
+  }
+  static std::string differ(const std::string& what, const Values& engine, const Values& oracle) {
+    if (engine.size() != oracle.size()) {
+      return differ(what + " count", engine.size(), oracle.size());
+    }
+    for (size_t i = 0; i < engine.size(); i++) {
+      if (engine[i] != oracle[i]) {
+        return differ(what + "[" + std::to_string(i) + "]", engine[i], oracle[i]);
+      }
+    }
+    return "";
+  }
+
+  std::string record(const odt_step_record_t& rec) {
+    std::string d = differ("loss", rec.loss, reference_->loss());
+    if (d.empty()) d = differ("correct", rec.correct, reference_->correct());
+    std::vector<LayerStep> want = reference_->last_step();
+    for (size_t i = 0; i < want.size() && d.empty(); i++) {
+      std::string at = "record of layer " + std::to_string(i) + " ";
+      d = differ(at + "bits", rec.layers[i].bits, want[i].bits);
+      bool some = reference_->layers()[i].m.size() > 0 && want[i].bits != 0;
+      if (d.empty() && some) d = differ(at + "shift", rec.layers[i].shift, want[i].shift);
+      if (d.empty()) d = differ(at + "k", rec.layers[i].k, want[i].k);
+    }
+    return d;
+  }
+
+  std::string state(const std::string& where) {
+    StateView got = read_state(resident_.state());
+    if (!got.whole) return where + "the state's length";
+    std::vector<LayerView> want = reference_->layers();
+    std::string d = differ(where + "layers", got.layers.size(), want.size());
+    for (size_t i = 0; i < want.size() && d.empty(); i++) {
+      const LayerView &g = got.layers[i], &w = want[i];
+      std::string at = where + "layer " + std::to_string(i) + " ";
+      auto check = [&](const char* name, auto a, auto b) {
+        if (d.empty()) d = differ(at + name, a, b);
+      };
+      check("offset", g.off, w.off);
+      check("weight", g.m, w.m);
+      check("k", g.k, w.k);
+      check("dtype", g.dtype, w.dtype);
+      check("b_prev", g.b_prev, w.b_prev);
+      check("k_off", g.k_off, w.k_off);
+      check("a", g.a, w.a);
+      check("n", g.n, w.n);
+      check("a of offsets", g.a_off, w.a_off);
+      check("n of offsets", g.n_off, w.n_off);
+      check("exponent", g.exponents, w.exponents);
+    }
+    return d;
+  }
+
+  std::string predictions() {
+    size_t n = std::min<size_t>(2, run_.samples.values.size());
+    uint32_t correct = 0;
+    uint64_t loss = 0, want_loss = 0;
+    int want_correct = 0;
+    for (size_t i = 0; i < n; i++) {
+      want_loss += reference_->evaluate(run_.samples.values[i], run_.samples.labels[i],
+                                        run_.samples.targets[i], &want_correct);
+    }
+    odt_trainer_eval(resident_.trainer.get(), &train_, 0, static_cast<uint32_t>(n), &correct, &loss,
+                     nullptr);
+    std::string d = differ("evaluated loss", loss, want_loss);
+    if (d.empty()) d = differ("evaluated correct", correct, want_correct);
+    if (!d.empty() || run_.net.arith != 0) return d;
+    std::vector<int8_t> logits(run_.net.n_classes);
+    odt_trainer_infer(resident_.trainer.get(), train_.data, logits.data());
+    return differ("logit", Values(logits.begin(), logits.end()),
+                  reference_->infer(run_.samples.values[0]));
+  }
+
+  std::string end_epoch(uint32_t per_epoch) {
+    (void)per_epoch;
+    odt_trainer_t *a = resident_.trainer.get(), *b = streamed_.trainer.get();
+    odt_epoch_record_t rec{}, rec2{};
+    uint32_t total = run_.spec.heldout_samples;
+    uint32_t now = run_.spec.guard ? score(odt_trainer_epoch_count(a) + 1) : 0;
+    std::vector<LayerStep> last = reference_->last_step();
+    if (odt_trainer_end_epoch(a, now, total, &rec, &resident_.err)) {
+      return resident_.failure("end_epoch");
+    }
+    if (odt_trainer_end_epoch(b, now, total, &rec2, &streamed_.err)) {
+      return streamed_.failure("end_epoch");
+    }
+    std::string d;
+    for (size_t i = 0; kCompareExponents && i < last.size() && d.empty(); i++) {
+      d = differ("e_d of layer " + std::to_string(i), rec.layers[i].e_d, last[i].e_d);
+    }
+    if (!run_.spec.guard) return d;
+    if (lower_is_better() ? now < best_ : now > best_) {
+      best_ = now;
+      reference_->keep_best();
+    }
+    if (odt_trainer_done(a)) reference_->roll_back();
+    return d.empty() ? state("after the epoch: ") : d;
+  }
+
+  const ComparedRun& run_;
+  std::unique_ptr<Reference> reference_;
+  Engine resident_, streamed_;
+  std::vector<uint8_t> blob_;
+  odt_samples_t train_{};
+  uint32_t best_ = 0;
+};
+
+}  // namespace
+
+Difference compare(const ComparedRun& run) { return Comparison(run).go(); }
+
+}  // namespace odt::testing

@@ -1,0 +1,34 @@
+// The library against the reference, step by step. No test framework: the fuzzer uses it too.
+#pragma once
+
+#include <string>
+
+#include "odt/odt.h"
+#include "odt/trainer.h"
+#include "random_graph.h"
+#include "reference.h"
+
+namespace odt::testing {
+
+enum class RunKind { kNiti, kApt, kDfp16 };
+
+struct ComparedRun {
+  NetSpec net;
+  GraphSamples samples;
+  odt_run_spec_t spec{};
+  int max_steps = 8;
+  std::vector<int> steer;  // sometimes a precision for a layer after a step; 0: none
+};
+
+// Everything that a seed decides.
+ComparedRun random_run(Choices& c, RunKind kind, int size, bool graphs);
+std::unique_ptr<Reference> reference_of(const ComparedRun& run);
+
+struct Difference {
+  bool refused = false;  // the library does not take the model or the settings
+  std::string text;      // empty: equal
+};
+Difference compare(const ComparedRun& run);
+std::string describe_run(const ComparedRun& run);
+
+}  // namespace odt::testing
