@@ -70,25 +70,11 @@ INSTANTIATE_TEST_SUITE_P(Chains, GraphDifferential,
                                             ::testing::Range(0, 4)),
                          case_name);
 
-INSTANTIATE_TEST_SUITE_P(Graphs, GraphDifferential,
-                         ::testing::Combine(::testing::Values(Kind{"niti_graph", RunKind::kNiti,
-                                                                   true, 200000}),
-                                            ::testing::Range(0, 20)),
+INSTANTIATE_TEST_SUITE_P(Precision, GraphDifferential,
+                         ::testing::Combine(::testing::Values(Kind{"apt_chain", RunKind::kApt,
+                                                                   false, 300000}),
+                                            ::testing::Range(0, 10)),
                          case_name);
-
-INSTANTIATE_TEST_SUITE_P(
-    Precision, GraphDifferential,
-    ::testing::Combine(::testing::Values(Kind{"apt_chain", RunKind::kApt, false, 300000},
-                                         Kind{"apt_graph", RunKind::kApt, true, 400000}),
-                       ::testing::Range(0, 10)),
-    case_name);
-
-INSTANTIATE_TEST_SUITE_P(
-    Dfp16, GraphDifferential,
-    ::testing::Combine(::testing::Values(Kind{"dfp_chain", RunKind::kDfp16, false, 500000},
-                                         Kind{"dfp_graph", RunKind::kDfp16, true, 600000}),
-                       ::testing::Range(0, 10)),
-    case_name);
 
 }  // namespace
 }  // namespace odt::testing
