@@ -42,6 +42,14 @@ bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_ru
       {"k", w->k, 0, 255},
       {"batch", w->batch, 1, ODT_MAX_BATCH},
       {"epochs", w->epochs, 1, 65535},
+      {"apt.mode", w->apt_mode, 0, 255},
+      {"apt.k_max", w->apt_k_max, 0, 255},
+      {"apt.t_min_q8", w->apt_t_min_q8, 0, 65535},
+      {"apt.t_max_q8", w->apt_t_max_q8, 0, 65535},
+      {"lr_m", w->lr_m_0, 0, 65535},
+      {"lr_m", w->lr_m_1, 0, 65535},
+      {"lr_m", w->lr_m_2, 0, 65535},
+      {"lr_s", w->lr_s, 0, 255},
   };
   for (uint32_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
     if (!in_range(&ranges[i], err)) return false;
@@ -49,9 +57,6 @@ bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_ru
   memset(spec, 0, sizeof *spec); /* padding too: specs are compared as bytes */
   spec->rule_set = (uint8_t)w->rule_set;
   spec->rounding = (uint8_t)w->rounding;
-  if (spec->rounding == ODT_ROUND_DEFAULT) {
-    spec->rounding = w->k > 8 ? ODT_ROUND_HALF_UP : ODT_ROUND_PSTO;
-  }
   spec->loss = (uint8_t)w->loss;
   spec->shift_source = (uint8_t)w->shift_source;
   spec->mu_weight[0] = (int8_t)w->mu_weight_0;
@@ -67,6 +72,23 @@ bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_ru
   spec->order_seed = w->order_seed;
   spec->sr_seed = w->sr_seed;
   spec->guard = w->guard;
+  for (uint32_t i = 0; i < w->layer_k.size && i < ODT_MAX_LAYERS; i++) {
+    /* One spelling of the same settings: states and specs are compared as bytes. */
+    spec->layer_k[i] = w->layer_k.bytes[i] == w->k ? 0 : w->layer_k.bytes[i];
+  }
+  spec->apt.mode = (uint8_t)w->apt_mode;
+  spec->apt.k_max = (uint8_t)w->apt_k_max;
+  spec->apt.offsets = w->apt_offsets;
+  spec->apt.t_min_q8 = (uint16_t)w->apt_t_min_q8;
+  spec->apt.t_max_q8 = (uint16_t)w->apt_t_max_q8;
+  spec->lr_m[0] = (uint16_t)w->lr_m_0;
+  spec->lr_m[1] = (uint16_t)w->lr_m_1;
+  spec->lr_m[2] = (uint16_t)w->lr_m_2;
+  spec->lr_s = (uint8_t)w->lr_s;
+  spec->blocked = w->blocked;
+  if (spec->rounding == ODT_ROUND_DEFAULT && !odt_run_spec_k_varies(spec)) {
+    spec->rounding = w->k > 8 ? ODT_ROUND_HALF_UP : ODT_ROUND_PSTO;
+  }
   memcpy(spec->sample_set_hash, w->sample_set_hash.bytes,
          min_u32(w->sample_set_hash.size, sizeof spec->sample_set_hash));
   return class_weights(w, m, spec, err);
@@ -82,6 +104,26 @@ void step_to_wire(const app_t* app, const odt_step_record_t* s, odt_device_v1_St
     w->layers.bytes[3 * i] = s->layers[i].bits;
     w->layers.bytes[3 * i + 1] = (uint8_t)s->layers[i].shift;
     w->layers.bytes[3 * i + 2] = s->layers[i].k;
+  }
+}
+
+/* Without what 0.1 did not know: for a link whose frames are too small. */
+void epoch_shorten(odt_device_v1_EpochRecord* w) {
+  for (uint32_t i = 0; i < w->layers_count; i++) {
+    const odt_device_v1_LayerEpoch l = w->layers[i];
+    w->layers[i] = (odt_device_v1_LayerEpoch){
+        .bits_min = l.bits_min,
+        .bits_mean_q8 = l.bits_mean_q8,
+        .bits_max = l.bits_max,
+        .shift = l.shift,
+        .nonzero_deltas_ppm = l.nonzero_deltas_ppm,
+        .mean_abs_delta_q8 = l.mean_abs_delta_q8,
+        .zero_propagated_ppm = l.zero_propagated_ppm,
+        .saturated = l.saturated,
+        .dead_units = l.dead_units,
+        .k = l.k,
+        .u_q8 = l.u_q8,
+    };
   }
 }
 
@@ -115,6 +157,16 @@ void epoch_to_wire(const app_t* app, const app_epoch_t* kept, odt_device_v1_Epoc
         .dead_units = l->dead_units,
         .k = l->k,
         .u_q8 = l->u_q8,
+        .k_off = l->k_off,
+        .e_d = l->e_d,
+        .w_min = l->w_min,
+        .w_max = l->w_max,
+        .sum_abs_g = l->sum_abs_g,
+        .sum_n = l->sum_n,
+        .logical_bits = l->logical_bits,
+        .resident_bytes = l->resident_bytes,
+        .mu = l->mu,
+        .mu_clamped = l->mu_clamped,
     };
   }
 }

@@ -71,6 +71,7 @@ static const handler_t kHandlers[] = {
     {odt_device_v1_Request_identify_tag, identify},
     {odt_device_v1_Request_reset_tag, reset},
     {odt_device_v1_Request_get_eval_tag, eval_get},
+    {odt_device_v1_Request_set_precision_tag, steer_set},
 };
 
 static void run(app_t* app, const frame_t* f, response_t* r) {

@@ -45,17 +45,22 @@ void events_push_epoch(app_t* app, const odt_epoch_record_t* record, uint32_t st
   v->next++;
 }
 
-/* An epoch's record that does not fit the MTU loses its last layers. */
+/* An epoch's record that does not fit the MTU loses its later fields, then its last layers. */
 static bool encode_epoch(app_t* app, const app_epoch_t* kept, pb_ostream_t* out) {
   odt_device_v1_Event e = odt_device_v1_Event_init_zero;
   e.which_event = odt_device_v1_Event_epoch_tag;
   epoch_to_wire(app, kept, &e.event.epoch);
-  for (;;) {
+  for (bool whole = true;;) {
     size_t size = 0;
     if (!pb_get_encoded_size(&size, odt_device_v1_Event_fields, &e)) return false;
     if (size <= out->max_size) return pb_encode(out, odt_device_v1_Event_fields, &e);
     if (e.event.epoch.layers_count == 0) return false;
-    e.event.epoch.layers_count--;
+    if (whole) {
+      epoch_shorten(&e.event.epoch);
+      whole = false;
+    } else {
+      e.event.epoch.layers_count--;
+    }
   }
 }
 

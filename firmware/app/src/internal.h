@@ -104,6 +104,7 @@ bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_ru
                     odt_error_t* err);
 void step_to_wire(const app_t* app, const odt_step_record_t* s, odt_device_v1_StepRecord* w);
 void epoch_to_wire(const app_t* app, const app_epoch_t* e, odt_device_v1_EpochRecord* w);
+void epoch_shorten(odt_device_v1_EpochRecord* w);
 
 /* ---- job*.c ---- */
 bool job_active(const app_t* app);
@@ -122,6 +123,14 @@ void job_end_epoch(app_t* app, const request_t* q, response_t* r);
 void job_ack_epoch(app_t* app, const request_t* q, response_t* r);
 void job_control(app_t* app, const request_t* q, response_t* r);
 bool job_is_run(const app_t* app, const void* bytes, uint32_t n);
+
+/* False, with the answer filled: run_id or attempt are not those of the board's run. */
+bool job_run_is(app_t* app, const uint8_t* run_id, uint32_t n, uint32_t attempt, response_t* r);
+
+/* ---- steer.c ---- */
+void steer_set(app_t* app, const request_t* q, response_t* r);
+/* Carries out what comes into force with the step to come. */
+bool steer_due(app_t* app, odt_error_t* err);
 
 /* ---- eval.c ---- */
 void eval_begin(app_eval_t* e, uint32_t id, uint8_t role, uint32_t total, uint32_t step);

@@ -137,7 +137,7 @@ static bool step_turn(app_t* app) {
   odt_samples_t train;
   odt_error_t err = {.status = ODT_INTERNAL, .what = "training samples are gone", .index = -1};
   const uint32_t begin = app->hal.now_us(app->hal.ctx);
-  if (!arena_samples(app, APP_REGION_TRAIN, &train) ||
+  if (!arena_samples(app, APP_REGION_TRAIN, &train) || !steer_due(app, &err) ||
       odt_trainer_step_resident(&app->trainer, &train, &j->last, &err) != ODT_OK) {
     job_fail(app, &err);
     return true;

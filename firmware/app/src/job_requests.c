@@ -157,7 +157,7 @@ void job_start(app_t* app, const request_t* q, response_t* r) {
 
 /* ---- streamed steps ---- */
 
-static bool run_is(app_t* app, const uint8_t* run_id, uint32_t n, uint32_t attempt, response_t* r) {
+bool job_run_is(app_t* app, const uint8_t* run_id, uint32_t n, uint32_t attempt, response_t* r) {
   if (!job_is_run(app, run_id, n)) {
     refuse(r, CODE(NOT_FOUND), "run_id is not the run of this board");
     return false;
@@ -206,7 +206,9 @@ static bool find_batch(app_t* app, uint32_t slot, uint32_t batch_id, odt_samples
 static bool step_now(app_t* app, const odt_samples_t* batch, odt_error_t* err) {
   app_job_t* j = &app->job;
   const uint32_t begin = app->hal.now_us(app->hal.ctx);
-  if (odt_trainer_step(&app->trainer, batch, &j->last, err) != ODT_OK) return false;
+  if (!steer_due(app, err) || odt_trainer_step(&app->trainer, batch, &j->last, err) != ODT_OK) {
+    return false;
+  }
   j->has_last = true;
   j->step_us = app->hal.now_us(app->hal.ctx) - begin;
   j->epoch_us += j->step_us;
@@ -240,7 +242,7 @@ void job_train_step(app_t* app, const request_t* q, response_t* r) {
   const odt_device_v1_TrainStep* s = &q->op.train_step;
   app_job_t* j = &app->job;
   app_later_t* l = &j->later;
-  if (!run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
+  if (!job_run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
   if (j->has_last && s->step == j->last.step &&
       s->step + 1 == odt_trainer_step_count(&app->trainer)) {
     answer_step(app, r);
@@ -280,7 +282,7 @@ void job_train_step(app_t* app, const request_t* q, response_t* r) {
 
 void job_end_epoch(app_t* app, const request_t* q, response_t* r) {
   const odt_device_v1_EndEpoch* s = &q->op.end_epoch;
-  if (!run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
+  if (!job_run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
   const uint32_t done = odt_trainer_epoch_count(&app->trainer);
   if (s->epoch + 1 == done) {
     state_fill(app, false, r);
@@ -320,7 +322,7 @@ void job_end_epoch(app_t* app, const request_t* q, response_t* r) {
 
 void job_ack_epoch(app_t* app, const request_t* q, response_t* r) {
   const odt_device_v1_AckEpoch* s = &q->op.ack_epoch;
-  if (!run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
+  if (!job_run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
   epochs_ack(app, s->epoch);
 }
 

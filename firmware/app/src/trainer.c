@@ -49,17 +49,26 @@ bool trainer_make(app_t* app, const odt_run_spec_t* spec, bool resident, app_tra
   return true;
 }
 
-bool trainer_remake(app_t* app, const odt_run_spec_t* spec, bool resident, odt_error_t* err) {
-  if (odt_run_spec_check(spec, &app->model, err) != ODT_OK) return false;
-  if (spec->k != app->trainer_spec.k) {
+/* Weights are taken with the k they have: the run starts with it, or can be at it. */
+static bool takes_k_held(const app_t* app, const odt_run_spec_t* spec, odt_error_t* err) {
+  for (uint32_t i = 0; i < app->model.n_layers; i++) {
+    const uint8_t held = (uint8_t)app->trainer.layers[i].k, want = odt_run_spec_layer_k(spec, i);
+    const uint8_t k_max = spec->apt.k_max;
+    if (held == want || held <= k_max) continue;
     *err = (odt_error_t){.status = ODT_FAILED_PRECONDITION,
                          .what = "k: differs from that of the weights held",
-                         .got = spec->k,
-                         .limit_lo = app->trainer_spec.k,
-                         .limit_hi = app->trainer_spec.k,
+                         .got = k_max > want ? k_max : want,
+                         .limit_lo = held,
+                         .limit_hi = held,
                          .index = -1};
     return false;
   }
+  return true;
+}
+
+bool trainer_remake(app_t* app, const odt_run_spec_t* spec, bool resident, odt_error_t* err) {
+  if (odt_run_spec_check(spec, &app->model, err) != ODT_OK) return false;
+  if (!takes_k_held(app, spec, err)) return false;
   odt_memory_plan_t plan;
   odt_trainer_plan(&app->model, spec, resident, &plan);
   const uint32_t keep = odt_weights_size(&app->trainer);
@@ -79,7 +88,8 @@ bool trainer_remake(app_t* app, const odt_run_spec_t* spec, bool resident, odt_e
 
 void trainer_default_spec(const app_t* app, uint8_t k, odt_run_spec_t* spec) {
   memset(spec, 0, sizeof *spec);
-  spec->rule_set = ODT_RULE_NITI;
+  spec->rule_set = app->model.arith == ODT_ARITH_DFP16 ? ODT_RULE_DFP16 : ODT_RULE_NITI;
+  for (uint32_t i = 0; i < 3; i++) spec->lr_m[i] = spec->rule_set == ODT_RULE_DFP16 ? 1 : 0;
   spec->rounding = ODT_ROUND_DEFAULT;
   spec->loss = app->model.target_correct != NULL ? ODT_LOSS_MSE : ODT_LOSS_CE;
   spec->shift_source = ODT_SHIFT_EXACT;

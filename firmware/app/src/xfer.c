@@ -45,7 +45,7 @@ static bool out_size(app_t* app, odt_error_t* err) {
           app->trainer.best_correct == UINT32_MAX || app->trainer.best_missing) {
         return false;
       }
-      x->size = odt_weights_size(&app->trainer);
+      x->size = odt_best_size(&app->trainer);
       return true;
     case odt_device_v1_Resource_RESOURCE_WEIGHTS:
       if (!trainer_ensure(app, err)) return false;

@@ -2,7 +2,7 @@
 
 /* What becomes of the bytes that come in, resource by resource. */
 
-enum { kStateHead = 184, kWeightsHead = 52 };
+enum { kStateHead = 184, kStateHeadLong = 208, kWeightsHead = 52 };
 
 static bool fail(odt_error_t* err, odt_status_t status, const char* what) {
   *err = (odt_error_t){.status = status, .what = what, .index = -1};
@@ -106,6 +106,19 @@ static bool class_weights_are(const app_t* app, const uint8_t* weights, const ui
   return memcmp(hash, prefix, 4) == 0;
 }
 
+static void plan_extension(const uint8_t* h, odt_run_spec_t* spec) {
+  for (uint32_t i = 0; i < 3; i++) spec->lr_m[i] = (uint16_t)get_u16(h + 2 * i);
+  spec->lr_s = h[6];
+  spec->blocked = h[7] != 0;
+  spec->apt.mode = h[8];
+  spec->apt.k_max = h[9];
+  spec->apt.offsets = h[10] != 0;
+  spec->k = h[11];
+  spec->apt.t_min_q8 = (uint16_t)get_u16(h + 12);
+  spec->apt.t_max_q8 = (uint16_t)get_u16(h + 14);
+  memcpy(spec->layer_k, h + 16, sizeof spec->layer_k);
+}
+
 static bool plan_state(app_t* app, odt_error_t* err) {
   const uint8_t* h = app->in.head;
   odt_run_spec_t spec;
@@ -125,7 +138,11 @@ static bool plan_state(app_t* app, odt_error_t* err) {
   spec.heldout_samples = get_u32(h + 92);
   spec.order_seed = get_u32(h + 96);
   spec.sr_seed = get_u32(h + 100);
-  spec.k = h[176];
+  if (get_u16(h + 110) == 0) {
+    spec.k = h[176];
+  } else {
+    plan_extension(h + 176, &spec);
+  }
   memset(spec.class_weights, 64, sizeof spec.class_weights);
   if (!class_weights_are(app, spec.class_weights, h + 172)) {
     /* The state names them by hash only; the run that was here may have brought them. */
@@ -146,10 +163,21 @@ static bool plan_state(app_t* app, odt_error_t* err) {
   return trainer_make(app, &spec, resident, APP_TRAINER_STATE, err);
 }
 
+/* Bytes of odt_weights where every layer's k is 8 or less. */
+static uint32_t size_k8(const app_t* app) {
+  uint32_t size = 44;
+  for (uint32_t i = 0; i < app->model.n_layers; i++) {
+    const odt_op_t* op = &app->model.ops[app->model.layer_op[i]];
+    size += 20u + ((op->n_weights + 3u) & ~3u) + 4u * op->n_out;
+  }
+  return size;
+}
+
 static bool plan_weights(app_t* app, odt_error_t* err) {
   const uint8_t k = app->in.head[46];
   if (fresh_ready(app)) {
-    if (k == app->trainer_spec.k) return true;
+    const odt_run_spec_t* run = &app->trainer_spec;
+    if (k == odt_run_spec_layer_k(run, 0) || k <= run->apt.k_max) return true;
     *err = (odt_error_t){.status = ODT_FAILED_PRECONDITION,
                          .what = "k: of these weights differs from that of the run",
                          .got = k,
@@ -159,9 +187,13 @@ static bool plan_weights(app_t* app, odt_error_t* err) {
     return false;
   }
   job_clear(app);
-  if (app->trainer_kind == APP_TRAINER_NONE || app->trainer_spec.k != k) {
+  const bool same = app->trainer_kind != APP_TRAINER_NONE && app->trainer_spec.k == k &&
+                    !odt_run_spec_k_varies(&app->trainer_spec);
+  if (!same || app->in.size != odt_weights_size(&app->trainer)) {
     odt_run_spec_t spec;
     trainer_default_spec(app, k, &spec);
+    /* Layers can differ in k: room for what the size says. */
+    if (spec.rule_set == ODT_RULE_NITI) spec.apt.k_max = app->in.size > size_k8(app) ? 16 : 8;
     return trainer_make(app, &spec, false, APP_TRAINER_WEIGHTS, err);
   }
   app->trainer_kind = APP_TRAINER_WEIGHTS;
@@ -183,19 +215,24 @@ static void feed_trainer(app_t* app, const uint8_t* data, uint32_t n) {
   if (s != ODT_OK) x->error = err;
 }
 
+static uint32_t head_wanted(const app_xfer_t* x) {
+  if (x->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS) return 0;
+  if (x->resource != odt_device_v1_Resource_RESOURCE_STATE) return kWeightsHead;
+  const bool extended = x->head_size >= 112 && get_u16(x->head + 110) != 0;
+  return extended ? kStateHeadLong : kStateHead;
+}
+
 static void trainer_data(app_t* app, const uint8_t* data, uint32_t n) {
   app_xfer_t* x = &app->in;
   if (!x->planned) {
     const bool state = x->resource == odt_device_v1_Resource_RESOURCE_STATE;
-    const uint32_t want = x->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS ? 0
-                          : state                                                     ? kStateHead
-                                  : kWeightsHead;
-    const uint32_t part = min_u32(n, want - x->head_size);
-    memcpy(x->head + x->head_size, data, part);
-    x->head_size = (uint8_t)(x->head_size + part);
-    data += part;
-    n -= part;
-    if (x->head_size < want) return;
+    uint32_t want = head_wanted(x);
+    while (x->head_size < want) {
+      if (n == 0) return;
+      x->head[x->head_size++] = *data++;
+      n--;
+      want = head_wanted(x);
+    }
     x->planned = true;
     odt_error_t err = {.status = ODT_OK, .index = -1};
     if (want > 0 && !(state ? plan_state(app, &err) : plan_weights(app, &err))) {

@@ -35,6 +35,11 @@
 #define APP_CAP_BUSY 0x040u
 #define APP_CAP_NVM 0x080u
 #define APP_CAP_WEAK_ENTROPY 0x100u
+#define APP_CAP_PRECISION 0x200u
+#define APP_CAP_DFP16 0x400u
+#define APP_CAP_GRAPHS 0x800u
+
+#define APP_STEER 8u
 
 /* An epoch's record, kept until the host has acknowledged it. */
 typedef struct {
@@ -102,7 +107,7 @@ typedef struct {
   bool planned;
   uint32_t fed; /* bytes that the trainer has taken */
   uint8_t head_size;
-  uint8_t head[184];
+  uint8_t head[208];
   odt_error_t error; /* status != OK: the transfer failed; COMMIT tells why */
   uint32_t last_committed;
 } app_xfer_t;
@@ -125,6 +130,13 @@ typedef struct {
   odt_error_t error; /* where it failed: told once */
 } app_later_t;
 
+/* A change of a layer's precision that the host asked for; kept when done, for repetitions. */
+typedef struct {
+  uint32_t step; /* in force from it on */
+  uint8_t layer, k;
+  bool done;
+} app_steer_t;
+
 typedef struct {
   uint8_t state; /* odt.device.v1.JobState */
   uint8_t run_id[16];
@@ -142,6 +154,8 @@ typedef struct {
   uint32_t epoch_steps;
   uint32_t step_us; /* of the last streamed step; 0: none yet */
   app_later_t later;
+  uint32_t steer_count;
+  app_steer_t steer[APP_STEER];
 } app_job_t;
 
 typedef struct {
