@@ -62,6 +62,7 @@ class Grower {
   void start() {
     net_.arith = limits_.dfp16 ? 1 : 0;
     if (limits_.tasks && c_.chance(25)) net_.task = static_cast<uint8_t>(c_.range(1, 2));
+    if (limits_.task >= 0) net_.task = static_cast<uint8_t>(limits_.task);
     net_.input_dtype = c_.chance(50) && net_.task != 2 ? DType::kU8 : DType::kS8;
     if (limits_.dfp16 && c_.chance(40)) net_.input_dtype = DType::kS16;
     if (limits_.dfp16) {

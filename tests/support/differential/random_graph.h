@@ -17,6 +17,7 @@ struct GraphLimits {
   bool graphs = true;  // false: chains of conv, linear and flatten
   bool dfp16 = false;
   bool tasks = true;         // regression and autoencoders too
+  int task = -1;             // this one; -1: any of the above
   bool offsets_only = true;  // some layers
 };
 

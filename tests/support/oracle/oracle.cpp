@@ -24,6 +24,13 @@ Values Oracle::weight_view(size_t op) const {
   return w;
 }
 
+// Rule 1.2 behind the sum, for output number o of the layer.
+int64_t Oracle::output(const LayerSpec& l, size_t o, int64_t acc, int64_t off) const {
+  int64_t a = sat32(acc + off) * (l.mult.empty() ? 1 : l.mult[o]), y = floor_shift(a, l.k[o]);
+  if (y * power(l.k[o]) != a || y > l.clip_hi || (y < l.clip_lo && !l.relu)) exact_ = false;
+  return clip<int64_t>(y, l.clip_lo, l.clip_hi);
+}
+
 Values Oracle::forward_compute(size_t op, const Values& x) const {
   const LayerSpec& l = graph_.op(op);
   Values y(graph_.size(op + 1)), w = weight_view(op);
@@ -31,9 +38,7 @@ Values Oracle::forward_compute(size_t op, const Values& x) const {
   const OracleLayer* trained = layer_of(op);
   for (size_t i = 0; i < y.size(); i++) {
     size_t o = i / graph_.positions(op);
-    int64_t off = trained ? trained->off[o] : l.offsets[o];
-    int64_t a = sat32(y[i] + off) * (l.mult.empty() ? 1 : l.mult[o]);
-    y[i] = clip<int64_t>(floor_shift(a, l.k[o]), l.clip_lo, l.clip_hi);
+    y[i] = output(l, o, y[i], trained ? trained->off[o] : l.offsets[o]);
   }
   return y;
 }
@@ -55,8 +60,7 @@ Values Oracle::forward_op(size_t op, const std::vector<Values>& tensors) const {
       size_t plane = y.size() / graph_.dims(op + 1)[0];
       for (size_t i = 0; i < y.size(); i++) {
         size_t o = l.outputs == 1 ? 0 : i / plane;
-        int64_t a = sat32(y[i] + l.offsets[o]) * (l.mult.empty() ? 1 : l.mult[o]);
-        y[i] = clip<int64_t>(floor_shift(a, l.k[o]), l.clip_lo, l.clip_hi);
+        y[i] = output(l, o, y[i], l.offsets[o]);
       }
       return y;
     }
@@ -65,7 +69,13 @@ Values Oracle::forward_op(size_t op, const std::vector<Values>& tensors) const {
         y[out] +=
             tensors[graph_.input(op, which)][in] * int64_t{l.offsets[static_cast<size_t>(which)]};
       });
-      for (int64_t& v : y) v = clip<int64_t>(half_even_20(v), l.clip_lo, l.clip_hi);
+      for (int64_t& v : y) {
+        int64_t whole = half_even_20(v);
+        if (whole * power(20) != v || whole > l.clip_hi || (whole < l.clip_lo && !l.relu)) {
+          exact_ = false;
+        }
+        v = clip<int64_t>(whole, l.clip_lo, l.clip_hi);
+      }
       return y;
     case OpKind::kPrequant: {
       size_t per_channel = x.size() / l.outputs;
@@ -177,7 +187,9 @@ Oracle::Delta Oracle::pull(size_t tensor, const Batch& batch,
   int s = std::max(0, bit_length(largest(d.values)) - 7);
   for (Values& v : d.values) {
     for (int64_t& x : v) {
-      x = clip<int64_t>(oracle_round(x, s, Rounding::kHalfUp, 0), -127, 127);
+      int64_t whole = clip<int64_t>(oracle_round(x, s, Rounding::kHalfUp, 0), -127, 127);
+      if (whole * power(s) != x) exact_ = false;
+      x = whole;
     }
   }
   d.e += s;
@@ -201,6 +213,7 @@ void Oracle::step(const std::vector<Values>& samples, const std::vector<int>& la
                   const std::vector<Values>& targets) {
   loss_ = 0;
   correct_ = 0;
+  exact_ = true;
   Batch batch;
   std::vector<Values> dy;
   LossSettings loss{set_.cross_entropy, set_.dead_zone, set_.class_weights};

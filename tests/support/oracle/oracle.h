@@ -84,6 +84,8 @@ class Oracle {
   int correct() const { return correct_; }
   int steps() const { return step_; }
   int steps_per_epoch() const;
+  // Nothing was rounded or clipped (a ReLU apart) in the last step before the weights moved.
+  bool exact() const { return exact_; }
 
  protected:
   using Batch = std::vector<std::vector<Values>>;  // [sample][tensor]
@@ -101,6 +103,7 @@ class Oracle {
   Values weight_view(size_t op) const;
   const OracleLayer* layer_of(size_t op) const;
   Values forward_compute(size_t op, const Values& x) const;
+  int64_t output(const LayerSpec& l, size_t o, int64_t acc, int64_t off) const;
   Values forward_op(size_t op, const std::vector<Values>& tensors) const;
   std::vector<Delta> all_deltas(const Batch& batch, const std::vector<Values>& dy) const;
   bool give(const OracleGraph::Reader& reader, const Batch& batch, const Delta& out,
@@ -126,6 +129,7 @@ class Oracle {
   int since_check_ = 0;  // steps since the last check of rule 1.12
   uint64_t loss_ = 0;
   int correct_ = 0;
+  mutable bool exact_ = true;
 };
 
 }  // namespace odt::testing
