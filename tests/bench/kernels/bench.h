@@ -37,5 +37,6 @@ extern uint8_t bench_arena[];
 
 void bench_niti(void);
 void bench_f32(void);
+void bench_dfp_kernels(void);
 
 #endif

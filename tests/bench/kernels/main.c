@@ -121,6 +121,7 @@ int main(void) {
   calibrate();
   bench_niti();
   bench_f32();
+  bench_dfp_kernels();
   bench_text("END\n");
   for (;;) __asm__ volatile("wfi");
 }

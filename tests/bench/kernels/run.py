@@ -96,6 +96,16 @@ def f32_figures(run):
     ]
 
 
+def dfp16_figures(run):
+    macs = BATCH * DENSE_MACS
+    return [
+        ("dfp16_fwd_insn_per_mac", round(run.insns["dfp_fwd"][0] / macs, 3), "instructions/MAC"),
+        ("dfp16_fwd_cycles_per_mac", round(run.cycles["dfp_fwd"][0] / macs, 3), "estimated cycles/MAC"),
+        ("dfp16_delta_insn_per_mac", round(run.insns["dfp_delta"][0] / macs, 3), "instructions/MAC"),
+        ("dfp16_grad_insn_per_mac", round(run.insns["dfp_update"][0] / macs, 3), "instructions/MAC"),
+    ]
+
+
 def check(runs):
     faults = [f"{name}: {fault}" for name, run in runs.items() for fault in run.faults]
     if faults:
@@ -134,7 +144,7 @@ def main():
         for name, run in runs.items():
             figures += figures_of({"m33_c": "naive"}.get(name, name), run)
         last = runs.get("m33", runs["m33_c"])
-        figures += f32_figures(runs["m33_c"])
+        figures += f32_figures(runs["m33_c"]) + dfp16_figures(last)
         figures += [("arcfault_ram_bytes", last.values["arc_total_bytes"], "bytes"),
                     ("nonzero_delta_share", round(min(share(last, s) for s in ("step", "step_stale", "step_stale_psto",
                                                                                "step_k12")), 1), "%")]

@@ -1,5 +1,5 @@
 /* Dense layers of rule 1.13 in plain C. */
-#include "dfp_kernels.h"
+#include "dfp/dfp_dense_dsp.h"
 
 /* Sum over pairs: a[p * sa] * b[p * sb] + a[p * sa + a1] * b[p * sb + b1]. Two products of 15 bits
  * fit an int32; of halved operands eight do: all eight at -2^14 * -2^14 make 2^31, one too many,
@@ -41,6 +41,9 @@ static int64_t forward_sum(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n
 void odt_dfp_dense_forward(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n_out,
                            const int16_t* x, uint32_t x_stride, uint32_t n, odt_dfp_sink_t* sink,
                            void* scratch) {
+#ifdef ODT_DFP_DSP
+  if (odt_dfp_dense_forward_dsp(w, n_in, n_out, x, x_stride, n, sink, scratch)) return;
+#endif
   (void)scratch;
   for (uint32_t o = 0; o < n_out; o++) {
     int64_t bias = odt_dfp_bias(w, o);
@@ -79,6 +82,9 @@ static int64_t delta_sum(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n_o
 void odt_dfp_dense_delta(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n_out,
                          const int16_t* dy, uint32_t dy_stride, uint32_t n, odt_dfp_sink_t* sink,
                          void* scratch) {
+#ifdef ODT_DFP_DSP
+  if (odt_dfp_dense_delta_dsp(w, n_in, n_out, dy, dy_stride, n, sink)) return;
+#endif
   (void)scratch;
   for (uint32_t i = 0; i < n_in; i++) {
     for (uint32_t b = 0; b < n; b++) {
@@ -101,6 +107,11 @@ static void block_sums(const int16_t* x, uint32_t x_stride, const int16_t* dy, u
 uint32_t odt_dfp_dense_update(uint32_t n_in, uint32_t n_out, const int16_t* x, uint32_t x_stride,
                               const int16_t* dy, uint32_t dy_stride, uint32_t n,
                               odt_dfp_update_t* u, void* scratch) {
+#ifdef ODT_DFP_DSP
+  if (u->lane < 0) {
+    return odt_dfp_dense_update_dsp(n_in, x, x_stride, dy, dy_stride, n, u, scratch);
+  }
+#endif
   (void)n_out;
   (void)scratch;
   uint32_t across = (n_in + 1u) >> 1, o = u->from / across * 2u, i = u->from % across * 2u;
