@@ -4,7 +4,22 @@
 
 #include <string.h>
 
-static bool has_extension(const odt_trainer_t* t) { return odt_run_spec_k_varies(&t->spec); }
+#include "dfp/dfp.h"
+
+static bool is_dfp(const odt_trainer_t* t) { return t->model->arith == ODT_ARITH_DFP16; }
+static bool has_extension(const odt_trainer_t* t) {
+  return is_dfp(t) || odt_run_spec_k_varies(&t->spec);
+}
+
+bool odt_values_plain(const odt_trainer_t* t, const odt_piece_t* p) {
+  return !is_dfp(t) || t->model->ops[t->layers[p->layer].op].kind != ODT_OP_LINEAR;
+}
+
+uint8_t* odt_value_byte(const odt_trainer_t* t, const odt_piece_t* p, uint32_t i) {
+  if (odt_values_plain(t, p)) return p->mem + i;
+  const odt_op_t* op = &t->model->ops[t->layers[p->layer].op];
+  return p->mem + 2u * odt_dfp_stored_at(t->model, op, i >> 1) + (i & 1u);
+}
 
 bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t* p) {
   bool state = form == ODT_FORM_STATE;
@@ -25,10 +40,17 @@ bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t
     bool best = form == ODT_FORM_BEST;
     uint32_t values = l->n_weights * (odt_form_k(l, form) > 8 ? 2u : 1u);
     uint32_t head = ODT_STATE_LAYER + (l->k_off ? ODT_STATE_LAYER_OFFSETS : 0u);
-    uint32_t sizes[4] = {state ? head : ODT_WEIGHTS_LAYER, values, (0u - values) & 3u,
-                         4u * l->n_offsets};
-    void* mem[4] = {NULL, best ? l->best_m : l->m, NULL, best ? l->best_off : l->off};
-    for (uint32_t s = 0; s < 4; s++) {
+    uint32_t blocked = is_dfp(t) && t->spec.blocked ? l->n_e : 0;
+    uint32_t sizes[6] = {state ? head : ODT_WEIGHTS_LAYER,
+                         values,
+                         (0u - values) & 3u,
+                         4u * l->n_offsets,
+                         blocked,
+                         (0u - blocked) & 3u};
+    void* mem[6] = {
+        NULL, best ? l->best_m : l->m, NULL, best ? l->best_off : l->off, best ? l->best_e : l->e,
+        NULL};
+    for (uint32_t s = 0; s < 6; s++) {
       p->at += p->n;
       p->n = sizes[s];
       p->kind = (odt_seg_t)(ODT_SEG_LAYER + s);
@@ -40,6 +62,17 @@ bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t
   p->at += p->n;
   p->n = 0;
   return false;
+}
+
+/* dtype and k of a layer as they are written; DFP16's k is the exponent. */
+static uint8_t layer_dtype(const odt_trainer_t* t, int k) {
+  if (is_dfp(t)) return t->spec.blocked ? 5 : 4;
+  return k > 8 ? ODT_S16 : ODT_S8;
+}
+static uint8_t layer_k(const odt_trainer_t* t, const odt_layer_t* l, odt_form_t form) {
+  if (!is_dfp(t)) return (uint8_t)odt_form_k(l, form);
+  if (t->spec.blocked) return 0;
+  return (uint8_t)(form == ODT_FORM_BEST ? l->best_e[0] : l->e[0]);
 }
 
 static void weights_head(const odt_trainer_t* t, uint8_t* out) {
@@ -57,9 +90,8 @@ static void weights_layer(const odt_trainer_t* t, odt_form_t form, uint32_t i, u
   const odt_op_t* op = &t->model->ops[l->op];
   memset(out, 0, ODT_WEIGHTS_LAYER);
   out[0] = op->kind;
-  int k = odt_form_k(l, form);
-  out[1] = k > 8 ? ODT_S16 : ODT_S8;
-  out[2] = (uint8_t)k;
+  out[1] = layer_dtype(t, odt_form_k(l, form));
+  out[2] = layer_k(t, l, form);
   if (op->kind == ODT_OP_LINEAR) {
     out[3] = 2;
     odt_put16(out + 4, t->model->tensors[op->in0].count);
@@ -130,7 +162,7 @@ static void state_extension(const odt_trainer_t* t, uint8_t* out) {
   out[8] = s->apt.mode;
   out[9] = s->apt.k_max;
   out[10] = s->apt.offsets ? 1 : 0;
-  out[11] = s->k;
+  out[11] = is_dfp(t) ? 0 : s->k;
   odt_put16(out + 12, s->apt.t_min_q8);
   odt_put16(out + 14, s->apt.t_max_q8);
   memcpy(out + 16, s->layer_k, ODT_MAX_LAYERS);
@@ -139,8 +171,8 @@ static void state_extension(const odt_trainer_t* t, uint8_t* out) {
 static void state_layer(const odt_trainer_t* t, uint32_t i, uint8_t* out) {
   const odt_layer_t* l = &t->layers[i];
   memset(out, 0, ODT_STATE_LAYER);
-  out[0] = (uint8_t)l->k;
-  out[1] = l->dtype;
+  out[0] = layer_k(t, l, ODT_FORM_STATE);
+  out[1] = layer_dtype(t, l->k);
   out[2] = l->b_prev;
   out[3] = l->k_off;
   odt_put32(out + 4, l->n_weights);
@@ -180,11 +212,16 @@ static void read_form(const odt_trainer_t* t, odt_form_t form, uint32_t at, uint
   uint8_t built[ODT_STATE_HEAD];
   while (n > 0 && odt_piece(t, form, at, &p)) {
     const uint8_t* from = p.mem;
+    uint32_t skip = at - p.at, take = p.n - skip < n ? p.n - skip : n;
     if (!from) {
       odt_piece_bytes(t, form, &p, built);
       from = built;
+    } else if (p.kind == ODT_SEG_VALUES && !odt_values_plain(t, &p)) {
+      if (take > sizeof built) take = sizeof built;
+      for (uint32_t i = 0; i < take; i++) built[i] = *odt_value_byte(t, &p, skip + i);
+      from = built;
+      skip = 0;
     }
-    uint32_t skip = at - p.at, take = p.n - skip < n ? p.n - skip : n;
     if (out) {
       memcpy(out, from + skip, take);
       out += take;

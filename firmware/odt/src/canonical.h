@@ -17,10 +17,12 @@ typedef enum {
   ODT_SEG_LAYER,
   ODT_SEG_VALUES,
   ODT_SEG_PAD,
-  ODT_SEG_OFFSETS
+  ODT_SEG_OFFSETS,
+  ODT_SEG_EXPONENTS, /* DFP16, blocked */
+  ODT_SEG_PAD_END
 } odt_seg_t;
 
-/* One piece of the canonical bytes. mem: where it lives (VALUES, OFFSETS), else NULL. */
+/* One piece of the canonical bytes. mem: where it lives (VALUES, OFFSETS, EXPONENTS), else NULL. */
 typedef struct {
   odt_seg_t kind;
   uint32_t layer, at, n;
@@ -31,6 +33,11 @@ typedef struct {
 static inline int odt_form_k(const odt_layer_t* l, odt_form_t form) {
   return form == ODT_FORM_BEST ? l->best_k : l->k;
 }
+
+/* Byte i of a VALUES piece; DFP16's dense weights lie in panels. */
+uint8_t* odt_value_byte(const odt_trainer_t* t, const odt_piece_t* p, uint32_t i);
+/* True where VALUES lie in memory as they are written. */
+bool odt_values_plain(const odt_trainer_t* t, const odt_piece_t* p);
 
 /* Fills p with the piece that holds byte `at`; false behind the end (p->at is then the size). */
 bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t* p);

@@ -1,7 +1,7 @@
 /* Rule 1.10: guard and alarms; rule 1.14: the epoch's record. */
 #include <string.h>
 
-#include "internal.h"
+#include "dfp/dfp.h"
 
 bool odt_trainer_epoch_complete(const odt_trainer_t* t) {
   return t->position == t->spec.train_samples;
@@ -22,10 +22,24 @@ void odt_epoch_stats_reset(odt_trainer_t* t) {
   }
 }
 
+static size_t weight_bytes(const odt_trainer_t* t, const odt_layer_t* l) {
+  if (t->model->arith != ODT_ARITH_DFP16) return (size_t)l->n_weights * odt_elem_bytes(l->dtype);
+  return 2u * (size_t)odt_dfp_stored(t->model, &t->model->ops[l->op]);
+}
+
+/* M of the weight with ONNX index i. */
+static int32_t weight_at(const odt_trainer_t* t, const odt_layer_t* l, uint32_t i) {
+  if (t->model->arith == ODT_ARITH_DFP16) {
+    i = odt_dfp_stored_at(t->model, &t->model->ops[l->op], i);
+  }
+  return odt_load(l->m, l->dtype, i);
+}
+
 static void keep_best(odt_trainer_t* t, uint32_t correct) {
   for (uint32_t i = 0; i < t->model->n_layers; i++) {
     odt_layer_t* l = &t->layers[i];
-    memcpy(l->best_m, l->m, (size_t)l->n_weights * odt_elem_bytes(l->dtype));
+    if (l->n_weights) memcpy(l->best_m, l->m, weight_bytes(t, l));
+    if (l->n_e) memcpy(l->best_e, l->e, l->n_e);
     l->best_k = l->k;
     memcpy(l->best_off, l->off, 4u * (size_t)l->n_offsets);
   }
@@ -40,7 +54,8 @@ static void roll_back(odt_trainer_t* t) {
     odt_layer_t* l = &t->layers[i];
     l->k = l->best_k;
     l->dtype = l->k > 8 ? ODT_S16 : ODT_S8;
-    memcpy(l->m, l->best_m, (size_t)l->n_weights * odt_elem_bytes(l->dtype));
+    if (l->n_weights) memcpy(l->m, l->best_m, weight_bytes(t, l));
+    if (l->n_e) memcpy(l->e, l->best_e, l->n_e);
     memcpy(l->off, l->best_off, 4u * (size_t)l->n_offsets);
     l->b_prev = 0;
   }
@@ -51,7 +66,8 @@ odt_status_t odt_trainer_set_start(odt_trainer_t* t, uint32_t heldout_correct,
   if (!t->weights_valid || t->step != 0 || t->start_correct != ODT_NONE) {
     return ODT_FAILED_PRECONDITION;
   }
-  if (heldout_correct > heldout_total) return ODT_INVALID_ARGUMENT;
+  if (!odt_lower_is_better(t->model) && heldout_correct > heldout_total)
+    return ODT_INVALID_ARGUMENT;
   if (heldout_total == 0) return ODT_OK;
   t->start_correct = heldout_correct;
   if (t->spec.guard) keep_best(t, heldout_correct);
@@ -63,10 +79,11 @@ static uint32_t per_million(uint64_t part, uint64_t whole) {
 }
 
 static uint32_t saturated(const odt_trainer_t* t, const odt_layer_t* l) {
-  int32_t hi = odt_m_max(l->k), n = 0;
+  bool dfp = t->model->arith == ODT_ARITH_DFP16;
+  int32_t hi = dfp ? ODT_DFP_MAX : odt_m_max(l->k), n = 0;
   int32_t lo = t->spec.rule_set == ODT_RULE_NITI_LITERAL ? -128 : -hi;
   for (uint32_t i = 0; i < l->n_weights; i++) {
-    int32_t m = odt_load(l->m, l->dtype, i);
+    int32_t m = weight_at(t, l, i);
     if (m >= hi || m <= lo) n++;
   }
   return (uint32_t)n;
@@ -74,6 +91,7 @@ static uint32_t saturated(const odt_trainer_t* t, const odt_layer_t* l) {
 
 static void precision_record(const odt_trainer_t* t, const odt_layer_t* l, odt_layer_epoch_t* r) {
   r->k_off = l->k_off;
+  r->e_d = l->e_d;
   r->mu = l->stats.mu;
   r->mu_clamped = l->stats.mu_clamped;
   r->sum_abs_g = l->stats.sum_abs_g;
@@ -83,7 +101,7 @@ static void precision_record(const odt_trainer_t* t, const odt_layer_t* l, odt_l
   r->logical_bits = l->n_weights * k + l->n_offsets * off_bits;
   r->resident_bytes = l->n_weights * odt_elem_bytes(l->dtype);
   for (uint32_t i = 0; i < l->n_weights; i++) {
-    int16_t v = (int16_t)odt_load(l->m, l->dtype, i);
+    int16_t v = (int16_t)weight_at(t, l, i);
     if (i == 0 || v < r->w_min) r->w_min = v;
     if (i == 0 || v > r->w_max) r->w_max = v;
   }
@@ -103,7 +121,7 @@ static void layer_record(const odt_trainer_t* t, const odt_layer_t* l, odt_layer
   for (uint32_t o = 0; l->alive && o < l->n_offsets; o++) {
     if (!(l->alive[o >> 3] & (1u << (o & 7u)))) r->dead_units++;
   }
-  if (s->update_n) {
+  if (s->update_n && l->n_weights) {
     uint64_t u = s->update_q8 / ((uint64_t)l->n_weights * s->update_n);
     r->u_q8 = u > UINT32_MAX ? UINT32_MAX : (uint32_t)u;
   }
@@ -119,7 +137,8 @@ static void fill_layers(const odt_trainer_t* t, odt_epoch_record_t* rec) {
     layer_record(t, l, r);
     deltas += l->stats.deltas;
     nonzero += l->stats.nonzero_deltas;
-    if (l->stats.steps && l->stats.bits_max == 0 && i + 1u < n) rec->alarms |= ODT_ALARM_DEAD_LAYER;
+    if (l->n_weights && l->stats.steps && l->stats.bits_max == 0 && i + 1u < n)
+      rec->alarms |= ODT_ALARM_DEAD_LAYER;
     if (10ull * r->dead_units > 9ull * l->n_offsets) rec->alarms |= ODT_ALARM_DEAD_LAYER;
     if (20ull * r->saturated > l->n_weights) rec->alarms |= ODT_ALARM_SATURATION;
     if (r->mu_clamped) rec->alarms |= ODT_ALARM_MU_CLAMPED;
@@ -134,12 +153,14 @@ odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
     return odt_fail(err, ODT_FAILED_PRECONDITION, "epoch is not complete: position", -1,
                     t->position, t->spec.train_samples, t->spec.train_samples);
   }
-  if (heldout_correct > heldout_total) {
+  if (!odt_lower_is_better(t->model) && heldout_correct > heldout_total) {
     return odt_fail(err, ODT_INVALID_ARGUMENT, "heldout_correct", -1, heldout_correct, 0,
                     heldout_total);
   }
   bool check = t->spec.guard && heldout_total > 0;
-  bool better = check && (t->best_correct == ODT_NONE || heldout_correct > t->best_correct);
+  bool better = check && (t->best_correct == ODT_NONE ||
+                          (odt_lower_is_better(t->model) ? heldout_correct < t->best_correct
+                                                         : heldout_correct > t->best_correct));
   if (t->spec.guard && t->epoch + 1u == t->spec.epochs && t->best_missing && !better) {
     return odt_fail(err, ODT_FAILED_PRECONDITION, "the best's weights are missing", -1, 0, 1, 1);
   }

@@ -114,6 +114,10 @@ static odt_status_t take_weights(const odt_open_t* o, int32_t i, odt_op_t* op, u
   if (st != ODT_OK) return st;
   if (dfp) {
     op->weights16 = (const int16_t*)(const void*)(image + at);
+    for (uint32_t j = 0; j < op->n_weights; j++) {
+      if (op->weights16[j] != INT16_MIN) continue;
+      return odt_bad(o, i, "op: weight in DFP16", INT16_MIN, -INT16_MAX, INT16_MAX);
+    }
   } else {
     op->weights = (const int8_t*)(image + at);
   }

@@ -89,6 +89,10 @@ uint32_t odt_loss(const odt_model_t* m, const odt_run_spec_t* spec, const int8_t
                   int8_t* dy, uint64_t* loss);
 
 int32_t odt_m_max(int k);
+/* The guard's score is a loss (regression, autoencoder) and no count. */
+static inline bool odt_lower_is_better(const odt_model_t* m) {
+  return m->task != ODT_TASK_CLASSIFY;
+}
 
 /* ---- rule 1.12 (apt.c) ------------------------------------------------------------------------
  */

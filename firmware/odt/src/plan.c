@@ -1,6 +1,7 @@
 /* Where everything lies in the arena. One walk serves the query and the layout. */
 #include <string.h>
 
+#include "dfp/dfp.h"
 #include "kernels/kernels.h"
 
 typedef struct {
@@ -95,6 +96,10 @@ static uint32_t part(const arena_t* a, uint64_t from) {
 
 void odt_lay_out(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_t* spec, bool resident,
                  void* base, odt_memory_plan_t* plan) {
+  if (m->arith == ODT_ARITH_DFP16) {
+    odt_dfp_lay_out(t, m, spec, resident, base, plan);
+    return;
+  }
   arena_t a = {.base = base};
   uint64_t at = 0;
   lay_weights(&a, t, m, false, spec);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "canonical.h"
+#include "dfp/dfp.h"
 
 static odt_status_t reject(odt_trainer_t* t, odt_error_t* err, odt_status_t st, const char* what,
                            int32_t index, int64_t got, int64_t lo, int64_t hi) {
@@ -112,6 +113,24 @@ static odt_status_t check_extension(odt_trainer_t* t, const odt_piece_t* p, odt_
   return ODT_OK;
 }
 
+static odt_status_t check_exponent(odt_trainer_t* t, const odt_piece_t* p, int8_t e,
+                                   odt_error_t* err) {
+  if (e >= -ODT_DFP_E_MAX && e <= ODT_DFP_E_MAX) return ODT_OK;
+  return reject(t, err, ODT_INVALID_ARGUMENT, "layer: exponent", (int32_t)p->layer, e,
+                -ODT_DFP_E_MAX, ODT_DFP_E_MAX);
+}
+
+/* DFP16 with one exponent for the layer: it stands where k stands. */
+static odt_status_t take_exponent(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p,
+                                  odt_error_t* err) {
+  odt_layer_t* l = &t->layers[p->layer];
+  int8_t e = (int8_t)t->layer_head[form == ODT_FORM_STATE ? 0 : 2];
+  if (t->spec.blocked) return ODT_OK;
+  odt_status_t st = check_exponent(t, p, e, err);
+  if (st == ODT_OK) (form == ODT_FORM_BEST ? l->best_e : l->e)[0] = e;
+  return st;
+}
+
 /* Where k can move the bytes decide on it: the values that follow are as long as it says. */
 static odt_status_t take_k(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p,
                            odt_error_t* err) {
@@ -160,7 +179,8 @@ static odt_status_t check_layer(odt_trainer_t* t, odt_form_t form, const odt_pie
                                 odt_error_t* err) {
   uint8_t want[ODT_STATE_LAYER + ODT_STATE_LAYER_OFFSETS];
   int32_t index = (int32_t)p->layer;
-  odt_status_t st = take_k(t, form, p, err);
+  bool dfp = t->model->arith == ODT_ARITH_DFP16;
+  odt_status_t st = dfp ? take_exponent(t, form, p, err) : take_k(t, form, p, err);
   if (st == ODT_OK && form == ODT_FORM_STATE) st = take_sums(t, p, err);
   if (st != ODT_OK) return st;
   odt_piece_bytes(t, form, p, want);
@@ -187,7 +207,13 @@ static odt_status_t check_values(odt_trainer_t* t, odt_form_t form, const odt_pi
   const odt_layer_t* l = &t->layers[p->layer];
   int k = odt_form_k(l, form);
   int32_t hi = odt_m_max(k), lo = k >= 8 ? -(128 << (k - 8)) : -hi;
-  for (uint32_t i = 0; i < l->n_weights; i++) {
+  uint32_t n = l->n_weights;
+  if (t->model->arith == ODT_ARITH_DFP16) {
+    n = odt_dfp_stored(t->model, &t->model->ops[l->op]);
+    hi = ODT_DFP_MAX;
+    lo = -hi;
+  }
+  for (uint32_t i = 0; i < n; i++) {
     int32_t v = odt_load(p->mem, k > 8 ? ODT_S16 : ODT_S8, i);
     if (v < lo || v > hi) {
       return reject(t, err, ODT_INVALID_ARGUMENT, "layer: weight", (int32_t)p->layer, v, lo, hi);
@@ -208,7 +234,12 @@ static odt_status_t piece_done(odt_trainer_t* t, odt_form_t form, const odt_piec
     odt_status_t st = check_state_settings(t, want, err);
     return st == ODT_OK ? check_state_position(t, err) : st;
   }
-  for (uint32_t i = 0; p->kind == ODT_SEG_PAD && i < p->n; i++) {
+  for (uint32_t i = 0; p->kind == ODT_SEG_EXPONENTS && i < p->n; i++) {
+    odt_status_t st = check_exponent(t, p, (int8_t)p->mem[i], err);
+    if (st != ODT_OK) return st;
+  }
+  bool pad = p->kind == ODT_SEG_PAD || p->kind == ODT_SEG_PAD_END;
+  for (uint32_t i = 0; pad && i < p->n; i++) {
     if (t->layer_head[i] != 0) {
       return reject(t, err, ODT_INVALID_ARGUMENT, "layer: padding", (int32_t)p->layer,
                     t->layer_head[i], 0, 0);
@@ -245,7 +276,11 @@ static odt_status_t write_form(odt_trainer_t* t, odt_form_t form, uint32_t offse
                     p.at, p.at);
     }
     uint32_t skip = t->write_pos - p.at, take = p.n - skip < n ? p.n - skip : n;
-    memcpy(staged(t, &p) + skip, in, take);
+    if (p.kind == ODT_SEG_VALUES && !odt_values_plain(t, &p)) {
+      for (uint32_t i = 0; i < take; i++) *odt_value_byte(t, &p, skip + i) = in[i];
+    } else {
+      memcpy(staged(t, &p) + skip, in, take);
+    }
     in += take;
     n -= take;
     t->write_pos += take;

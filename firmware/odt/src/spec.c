@@ -1,8 +1,8 @@
 /* Ranges of a run's settings: rules 1.3, 1.5, 1.6, 1.7, 1.11. */
-#include "internal.h"
+#include "dfp/dfp.h"
 
 uint8_t odt_resolve_rounding(const odt_run_spec_t* spec) {
-  if (spec->rule_set == ODT_RULE_NITI_LITERAL) return ODT_ROUND_HALF_UP;
+  if (spec->rule_set != ODT_RULE_NITI) return ODT_ROUND_HALF_UP;
   return odt_run_spec_k_varies(spec) ? spec->rounding : odt_layer_rounding(spec, spec->k);
 }
 
@@ -97,7 +97,7 @@ static odt_status_t check_chain(const odt_model_t* m, odt_error_t* err) {
                       ODT_OP_FLATTEN);
     }
   }
-  if (m->task == ODT_TASK_CLASSIFY && m->arith == ODT_ARITH_INT8) return ODT_OK;
+  if (m->task == ODT_TASK_CLASSIFY) return ODT_OK;
   return odt_fail(err, ODT_UNIMPLEMENTED, "model: task or arithmetic", -1, m->task, 0, 0);
 }
 
@@ -125,14 +125,8 @@ static odt_status_t check_precision(const odt_run_spec_t* s, const odt_model_t* 
   return st;
 }
 
-odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
-  odt_status_t st = check_chain(m, err);
-  if (st == ODT_OK) st = check_rules(s, err);
-  if (st == ODT_OK) st = check_precision(s, m, err);
-  if (st == ODT_OK) st = range(err, "batch", s->batch, 1, ODT_MAX_BATCH);
-  if (st == ODT_OK) st = range(err, "epochs", s->epochs, 1, 65535);
-  if (st == ODT_OK) st = range(err, "train_samples", s->train_samples, 1, 65535);
-  if (st == ODT_OK) st = range(err, "mu_offset", s->mu_offset, -8, 7);
+static odt_status_t check_mu(const odt_run_spec_t* s, odt_error_t* err) {
+  odt_status_t st = range(err, "mu_offset", s->mu_offset, -8, 7);
   if (st == ODT_OK) st = range(err, "dead_zone", s->dead_zone, 0, 127);
   if (st != ODT_OK) return st;
   int8_t lo, hi;
@@ -142,9 +136,10 @@ odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, o
     if (mu >= lo && mu <= hi) continue;
     return odt_fail(err, ODT_INVALID_ARGUMENT, mu_text(odt_resolve_rounding(s)), s->k, mu, lo, hi);
   }
-  if (s->guard && s->heldout_samples == 0) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "guard without heldout_samples", -1, 1, 0, 0);
-  }
+  return ODT_OK;
+}
+
+static odt_status_t check_loss(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
   if (s->loss == ODT_LOSS_MSE && m->target_correct == NULL) {
     return odt_fail(err, ODT_INVALID_ARGUMENT, "loss: the model has no MSE targets", -1, s->loss,
                     ODT_LOSS_CE, ODT_LOSS_CE);
@@ -153,10 +148,40 @@ odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, o
     return odt_fail(err, ODT_INVALID_ARGUMENT, "loss: the model has no cross-entropy scale", -1,
                     s->loss, ODT_LOSS_MSE, ODT_LOSS_MSE);
   }
-  uint32_t sum = 0;
-  for (uint32_t c = 0; c < m->n_classes; c++) sum += s->class_weights[c];
-  if (sum == 0) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "class_weights: all zero", -1, 0, 1, 255);
-  }
   return ODT_OK;
+}
+
+static odt_status_t check_class_weights(const odt_run_spec_t* s, const odt_model_t* m,
+                                        odt_error_t* err) {
+  uint32_t sum = 0;
+  if (m->task != ODT_TASK_CLASSIFY) return ODT_OK;
+  for (uint32_t c = 0; c < m->n_classes; c++) sum += s->class_weights[c];
+  if (sum != 0) return ODT_OK;
+  return odt_fail(err, ODT_INVALID_ARGUMENT, "class_weights: all zero", -1, 0, 1, 255);
+}
+
+/* The image says what the numbers mean, the rule set what is done with them. */
+static odt_status_t check_arith(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
+  bool dfp = m->arith == ODT_ARITH_DFP16;
+  if (dfp) return range(err, "rule_set (DFP16 image)", s->rule_set, ODT_RULE_DFP16, ODT_RULE_DFP16);
+  if (s->rule_set != ODT_RULE_DFP16) return ODT_OK;
+  return range(err, "rule_set", s->rule_set, ODT_RULE_NITI, ODT_RULE_NITI_LITERAL);
+}
+
+odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
+  bool dfp = m->arith == ODT_ARITH_DFP16;
+  odt_status_t st = check_arith(s, m, err);
+  if (st == ODT_OK && !dfp) st = check_chain(m, err);
+  if (st == ODT_OK && !dfp) st = check_rules(s, err);
+  if (st == ODT_OK && !dfp) st = check_precision(s, m, err);
+  if (st == ODT_OK) st = range(err, "batch", s->batch, 1, ODT_MAX_BATCH);
+  if (st == ODT_OK) st = range(err, "epochs", s->epochs, 1, 65535);
+  if (st == ODT_OK) st = range(err, "train_samples", s->train_samples, 1, 65535);
+  if (st == ODT_OK) st = dfp ? odt_dfp_spec_check(s, m, err) : check_mu(s, err);
+  if (st != ODT_OK) return st;
+  if (s->guard && s->heldout_samples == 0) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "guard without heldout_samples", -1, 1, 0, 0);
+  }
+  if (!dfp) st = check_loss(s, m, err);
+  return st == ODT_OK ? check_class_weights(s, m, err) : st;
 }

@@ -1,7 +1,7 @@
 /* Set-up, steps, inference. */
 #include <string.h>
 
-#include "internal.h"
+#include "dfp/dfp.h"
 #include "round.h"
 
 int32_t odt_m_max(int k) {
@@ -21,6 +21,10 @@ static int32_t load_weight(int32_t w, int k) {
 }
 
 void odt_load_layer(const odt_trainer_t* t, odt_layer_t* l) {
+  if (t->model->arith == ODT_ARITH_DFP16) {
+    odt_dfp_load_layer(t, l);
+    return;
+  }
   const odt_op_t* op = &t->model->ops[l->op];
   for (uint32_t i = 0; i < l->n_weights; i++) {
     int32_t v = load_weight(op->weights[i], l->k);
@@ -47,10 +51,22 @@ static uint8_t nominal_k(const odt_op_t* op) {
   return nominal;
 }
 
+static void init_layer16(odt_trainer_t* t, odt_layer_t* l, const odt_op_t* op) {
+  l->k = l->best_k = 16;
+  l->dtype = ODT_S16;
+  l->n_weights = op->flags & ODT_OP_FLAG_OFFSETS_ONLY ? 0 : op->n_weights;
+  l->n_offsets = op->n_out;
+  odt_load_layer(t, l);
+}
+
 static void init_layer(odt_trainer_t* t, uint32_t i) {
   odt_layer_t* l = &t->layers[i];
   l->op = t->model->layer_op[i];
   const odt_op_t* op = &t->model->ops[l->op];
+  if (t->model->arith == ODT_ARITH_DFP16) {
+    init_layer16(t, l, op);
+    return;
+  }
   l->k = (int8_t)odt_run_spec_layer_k(&t->spec, i);
   l->dtype = l->k > 8 ? ODT_S16 : ODT_S8;
   l->best_k = l->k;
@@ -140,11 +156,9 @@ static void mark_alive(odt_trainer_t* t, uint32_t n) {
 }
 
 /* idx: samples of the batch within labels and x, NULL: in order. */
-static void run_step(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels, uint32_t n,
-                     odt_step_record_t* rec) {
+static void step8(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels, uint32_t n,
+                  odt_step_record_t* rec) {
   const odt_model_t* m = t->model;
-  memset(rec, 0, sizeof *rec);
-  rec->step = t->step;
   odt_forward(t, x, n);
   mark_alive(t, n);
   odt_view_t z = odt_act_view(t, m->n_ops - 1, x);
@@ -162,6 +176,17 @@ static void run_step(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels
     t->layers[last].stats.zero_propagated += zeros;
   }
   odt_backward(t, x, n, rec);
+}
+
+static void run_step(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels, uint32_t n,
+                     odt_step_record_t* rec) {
+  memset(rec, 0, sizeof *rec);
+  rec->step = t->step;
+  if (t->model->arith == ODT_ARITH_DFP16) {
+    odt_dfp_train(t, x, labels, n, rec);
+  } else {
+    step8(t, x, labels, n, rec);
+  }
   t->step++;
   t->position += n;
   t->epoch_loss += rec->loss;
@@ -170,7 +195,10 @@ static void run_step(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels
 }
 
 static odt_view_t samples_view(const odt_samples_t* s, const uint16_t* idx) {
-  odt_view_t v = {.base = s->data, .idx = idx, .stride = s->sample_len, .dtype = s->dtype};
+  odt_view_t v = {.base = s->data,
+                  .idx = idx,
+                  .stride = s->sample_len * odt_elem_bytes(s->dtype),
+                  .dtype = s->dtype};
   return v;
 }
 
@@ -181,7 +209,7 @@ odt_status_t odt_trainer_step(odt_trainer_t* t, const odt_samples_t* batch, odt_
     st = odt_fail(err, ODT_INVALID_ARGUMENT, "batch: count", -1, batch->count, next_batch(t),
                   next_batch(t));
   }
-  if (st == ODT_OK) st = odt_samples_fit(batch, t->model, err);
+  if (st == ODT_OK) st = odt_dfp_samples_fit(batch, t->model, err);
   if (st != ODT_OK) return st;
   odt_view_t x = samples_view(batch, NULL);
   run_step(t, &x, batch->labels, batch->count, rec);
@@ -201,7 +229,7 @@ odt_status_t odt_trainer_step_resident(odt_trainer_t* t, const odt_samples_t* tr
                     t->spec.train_samples, t->spec.train_samples);
   }
   if (t->order_epoch != t->epoch) {
-    st = odt_samples_fit(train, t->model, err);
+    st = odt_dfp_samples_fit(train, t->model, err);
     if (st != ODT_OK) return st;
     odt_order(t->spec.order_seed, t->epoch, t->spec.train_samples, t->order);
     t->order_epoch = t->epoch;
@@ -213,6 +241,10 @@ odt_status_t odt_trainer_step_resident(odt_trainer_t* t, const odt_samples_t* tr
 
 odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* logits) {
   if (!t->weights_valid) return ODT_FAILED_PRECONDITION;
+  if (t->model->arith == ODT_ARITH_DFP16) {
+    odt_dfp_infer(t, sample, logits);
+    return ODT_OK;
+  }
   const odt_tensor_t* in = &t->model->tensors[t->model->input];
   odt_view_t x = {.base = sample, .stride = 0, .dtype = in->dtype};
   odt_forward(t, &x, 1);
@@ -227,6 +259,9 @@ odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t
   const odt_model_t* m = t->model;
   const odt_tensor_t* in = &m->tensors[m->input];
   if (first > s->count || n > s->count - first) return ODT_OUT_OF_RANGE;
+  if (m->arith == ODT_ARITH_DFP16) {
+    return odt_dfp_eval(t, s, first, n, correct, loss, confusion);
+  }
   if (s->dtype != in->dtype || s->sample_len != in->count) return ODT_INVALID_ARGUMENT;
   odt_view_t x = samples_view(s, NULL);
   odt_view_t z = odt_act_view(t, m->n_ops - 1, &x);

@@ -248,6 +248,7 @@ class Grower {
     l.kind = OpKind::kConcat;
     l.clip_lo = static_cast<int32_t>(std::min(ranges_[a].lo, ranges_[b].lo));
     l.clip_hi = static_cast<int32_t>(std::max(ranges_[a].hi, ranges_[b].hi));
+    if (limits_.dfp16) activation(l, false);
     return add(l, a, static_cast<int>(b));
   }
 

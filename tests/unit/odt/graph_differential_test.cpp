@@ -76,5 +76,12 @@ INSTANTIATE_TEST_SUITE_P(Precision, GraphDifferential,
                                             ::testing::Range(0, 10)),
                          case_name);
 
+INSTANTIATE_TEST_SUITE_P(
+    Dfp16, GraphDifferential,
+    ::testing::Combine(::testing::Values(Kind{"dfp16_chain", RunKind::kDfp16, false, 400000},
+                                         Kind{"dfp16_graph", RunKind::kDfp16, true, 500000}),
+                       ::testing::Range(0, 8)),
+    case_name);
+
 }  // namespace
 }  // namespace odt::testing

@@ -336,6 +336,10 @@ odt_status_t odt_trainer_set_start(odt_trainer_t* t, uint32_t heldout_correct,
 /* Logits of one sample with the current weights; scratch inside the arena. Touches no training
  * state. */
 odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* logits);
+/* DFP16: the same at full width; real value = logit * 2^exponent. (odt_trainer_infer gives their
+ * upper 8 bits.) Errors: FAILED_PRECONDITION (other arithmetic). */
+odt_status_t odt_trainer_infer16(odt_trainer_t* t, const uint8_t* sample, int16_t* logits,
+                                 int32_t* exponent);
 /* Adds n samples to counts: *correct, *loss, and confusion (u32 [n_classes][n_classes], row =
  * label; may be NULL). */
 odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t first, uint32_t n,
