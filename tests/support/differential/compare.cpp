@@ -85,16 +85,13 @@ class Comparison {
   }
 
  private:
-  // Held-out scores of the epochs, as the seed of the order gives them.
-  uint32_t score(uint32_t epoch) const {
-    return oracle_hash32(run_.spec.order_seed, epoch, 7, 7) % 5;
-  }
+  uint32_t score(uint32_t epoch) const { return run_.scores[epoch]; }
   bool lower_is_better() const { return run_.net.task != 0; }
 
   std::string one_step() {
     odt_trainer_t* t = resident_.trainer.get();
     const odt_run_spec_t& s = run_.spec;
-    uint32_t position = t->position, per_epoch = (s.train_samples + s.batch - 1) / s.batch;
+    uint32_t position = t->position;
     std::vector<int> order =
         oracle_order(s.order_seed, odt_trainer_epoch_count(t), static_cast<int>(s.train_samples));
     std::vector<int> batch;
@@ -122,7 +119,8 @@ class Comparison {
     std::string d = record(rec);
     if (d.empty()) d = state("");
     if (d.empty()) d = predictions();
-    if (d.empty() && odt_trainer_epoch_complete(t)) d = end_epoch(per_epoch);
+    if (d.empty()) d = steer(static_cast<int>(rec.step));
+    if (d.empty() && odt_trainer_epoch_complete(t)) d = end_epoch();
     if (d.empty() && resident_.state() != streamed_.state()) d = "resident is not streamed";
     return d;
   }
@@ -184,6 +182,19 @@ class Comparison {
     return d;
   }
 
+  std::string steer(int step) {
+    if (odt_trainer_epoch_complete(resident_.trainer.get())) return "";
+    for (const Steer& s : run_.steers) {
+      if (s.after_step != step) continue;
+      for (Engine* e : {&resident_, &streamed_}) {
+        auto k = static_cast<uint8_t>(s.k);
+        if (odt_trainer_set_k(e->trainer.get(), s.layer, k, &e->err)) return e->failure("set_k");
+      }
+      reference_->set_k(s.layer, s.k);
+    }
+    return state("after steering: ");
+  }
+
   std::string predictions() {
     size_t n = std::min<size_t>(2, run_.samples.values.size());
     uint32_t correct = 0;
@@ -204,8 +215,7 @@ class Comparison {
                   reference_->infer(run_.samples.values[0]));
   }
 
-  std::string end_epoch(uint32_t per_epoch) {
-    (void)per_epoch;
+  std::string end_epoch() {
     odt_trainer_t *a = resident_.trainer.get(), *b = streamed_.trainer.get();
     odt_epoch_record_t rec{}, rec2{};
     uint32_t total = run_.spec.heldout_samples;

@@ -12,12 +12,21 @@ namespace odt::testing {
 
 enum class RunKind { kNiti, kApt, kDfp16 };
 
+// The host moves a layer's precision after a step, if that did not end the epoch.
+struct Steer {
+  int after_step = 0;
+  uint32_t layer = 0;
+  int k = 8;
+};
+
 struct ComparedRun {
   NetSpec net;
   GraphSamples samples;
   odt_run_spec_t spec{};
   int max_steps = 8;
-  std::vector<int> steer;  // sometimes a precision for a layer after a step; 0: none
+  std::vector<Steer> steers;
+  // Held-out scores before training and after each epoch, where the run has a guard.
+  std::vector<uint32_t> scores;
 };
 
 // Everything that a seed decides.

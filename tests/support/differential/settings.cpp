@@ -67,6 +67,10 @@ void apt(Choices& c, const NetSpec& net, odt_run_spec_t& s) {
       s.apt.t_max_q8 = static_cast<uint16_t>(s.apt.t_min_q8 * 4 + c.range(0, 200));
     }
   }
+  if (s.apt.mode == 0 && c.chance(50)) {
+    k_max = c.range(s.k, 16);
+    s.apt.k_max = static_cast<uint8_t>(k_max);  // steered by the host alone
+  }
   if (s.apt.mode != 0 && !c.chance(50)) return;
   for (size_t i = 0; i < layers; i++) {
     if (c.chance(60)) s.layer_k[i] = static_cast<uint8_t>(c.range(2, k_max));
@@ -81,7 +85,16 @@ void dfp16(Choices& c, const NetSpec& net, odt_run_spec_t& s) {
   s.blocked = c.chance(40);
 }
 
-OracleSettings integer_settings(const odt_run_spec_t& s, const NetSpec& net) {
+void steer(Choices& c, ComparedRun& run) {
+  int layers = 0;
+  for (const LayerSpec& l : run.net.layers) layers += l.trainable ? 1 : 0;
+  for (int i = c.range(0, 4); i > 0; i--) {
+    run.steers.push_back({c.range(0, 12), static_cast<uint32_t>(c.range(0, layers - 1)),
+                          c.range(2, run.spec.apt.k_max)});
+  }
+}
+
+OracleSettings integer_settings(const odt_run_spec_t& s) {
   OracleSettings o;
   o.literal = s.rule_set == ODT_RULE_NITI_LITERAL;
   o.default_rounding = s.rounding == ODT_ROUND_DEFAULT;
@@ -100,11 +113,10 @@ OracleSettings integer_settings(const odt_run_spec_t& s, const NetSpec& net) {
   o.sr_seed = s.sr_seed;
   o.class_weights.assign(s.class_weights, s.class_weights + ODT_MAX_CLASSES);
   o.apt = static_cast<AptMode>(s.apt.mode);
-  o.k_max = s.apt.mode != 0 ? s.apt.k_max : 16;
+  o.k_max = s.apt.k_max != 0 ? s.apt.k_max : 16;
   o.apt_offsets = s.apt.offsets;
   o.t_min_q8 = s.apt.t_min_q8;
   o.t_max_q8 = s.apt.t_max_q8;
-  (void)net;
   return o;
 }
 
@@ -128,6 +140,8 @@ ComparedRun random_run(Choices& c, RunKind kind, int size, bool graphs) {
     run.spec.train_samples = static_cast<uint32_t>(n);
   }
   if (kind == RunKind::kDfp16) dfp16(c, run.net, run.spec);
+  for (int i = 0; i <= run.spec.epochs; i++) run.scores.push_back(c.word() % 5);
+  if (run.spec.apt.k_max != 0) steer(c, run);
   run.samples = random_graph_samples(c, run.net, n);
   return run;
 }
@@ -135,7 +149,7 @@ ComparedRun random_run(Choices& c, RunKind kind, int size, bool graphs) {
 std::unique_ptr<Reference> reference_of(const ComparedRun& run) {
   const odt_run_spec_t& s = run.spec;
   if (s.rule_set != ODT_RULE_DFP16) {
-    return make_reference(run.net, integer_settings(s, run.net));
+    return make_reference(run.net, integer_settings(s));
   }
   DfpSettings d;
   for (int i = 0; i < 3; i++) d.lr_m[i] = s.lr_m[i];
@@ -170,7 +184,7 @@ std::string describe_run(const ComparedRun& run) {
   add("samples", s.train_samples);
   add("guard", s.guard);
   add("apt", s.apt.mode);
-  if (s.apt.mode != 0) {
+  if (s.apt.k_max != 0) {
     add("k_max", s.apt.k_max);
     add("apt_offsets", s.apt.offsets);
     add("t_min", s.apt.t_min_q8);
