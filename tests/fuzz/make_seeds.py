@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Writes the committed seeds of fuzz_frame (golden frames) and fuzz_dispatch (requests that make sense).
+"""Writes the committed seeds of fuzz_frame (golden frames), fuzz_dispatch (requests that make sense)
+and fuzz_kernels (networks).
 
 usage: make_seeds.py   (the model and samples of fuzz_dispatch.cc are known to it by their hash only)
 """
@@ -41,7 +42,15 @@ def spec(streamed):
                       sample_set_hash=hashlib.sha256(digest + (bytes(32) if streamed else digest)).digest())
 
 
+def networks():
+    """Bytes for fuzz_kernels: the arithmetic, graph or chain, size, then whatever comes."""
+    for i in range(24):
+        stream = b"".join(hashlib.sha256(b"%d %d" % (i, j)).digest() for j in range(6))
+        write("fuzz_kernels", f"net-{i}", bytes([i % 3, 80 if i % 4 == 3 else 0, i % 5]) + stream)
+
+
 def main():
+    networks()
     with open(os.path.join(ROOT, "tests", "golden", "frames", "frames.json")) as f:
         golden = json.load(f)
     for i, v in enumerate(golden["valid"] + golden["malformed"][:6]):
