@@ -208,11 +208,24 @@ class Comparison {
                      nullptr);
     std::string d = differ("evaluated loss", loss, want_loss);
     if (d.empty()) d = differ("evaluated correct", correct, want_correct);
-    if (!d.empty() || run_.net.arith != 0) return d;
+    if (!d.empty()) return d;
+    if (run_.net.arith == 1) return predictions16();
     std::vector<int8_t> logits(run_.net.n_classes);
     odt_trainer_infer(resident_.trainer.get(), train_.data, logits.data());
     return differ("logit", Values(logits.begin(), logits.end()),
-                  reference_->infer(run_.samples.values[0]));
+                  reference_->infer(run_.samples.values[0], nullptr));
+  }
+
+  std::string predictions16() {
+    std::vector<int16_t> logits(run_.net.n_classes);
+    int32_t exponent = 0;
+    if (odt_trainer_infer16(resident_.trainer.get(), train_.data, logits.data(), &exponent)) {
+      return "infer16";
+    }
+    int want_exponent = 0;
+    Values want = reference_->infer(run_.samples.values[0], &want_exponent);
+    std::string d = differ("exponent of the logits", exponent, want_exponent);
+    return d.empty() ? differ("logit", Values(logits.begin(), logits.end()), want) : d;
   }
 
   std::string end_epoch() {
@@ -228,7 +241,8 @@ class Comparison {
       return streamed_.failure("end_epoch");
     }
     std::string d;
-    for (size_t i = 0; kCompareExponents && i < last.size() && d.empty(); i++) {
+    bool exponents = kCompareExponents || run_.net.arith == 1;
+    for (size_t i = 0; exponents && i < last.size() && d.empty(); i++) {
       d = differ("e_d of layer " + std::to_string(i), rec.layers[i].e_d, last[i].e_d);
     }
     if (!run_.spec.guard) return d;

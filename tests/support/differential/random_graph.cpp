@@ -68,6 +68,8 @@ class Grower {
     if (limits_.dfp16) {
       net_.input_exponent = static_cast<int8_t>(c_.range(-16, 0));
       net_.target_exponent = static_cast<int8_t>(c_.range(-10, 2));
+      wild_ = c_.chance(8);
+      if (wild_) net_.input_exponent = static_cast<int8_t>(c_.range(-100, 100));
     }
     int side = std::min(9, limits_.size + 2);
     net_.input_dims =
@@ -144,6 +146,8 @@ class Grower {
   void fill_dfp(LayerSpec& l, std::mt19937& g) {
     l.e_w = static_cast<int8_t>(c_.range(-18, -8));
     l.e_b = static_cast<int8_t>(c_.chance(80) ? c_.range(-28, -14) : c_.range(-60, 10));
+    if (wild_) l.e_w = static_cast<int8_t>(c_.range(-100, 100));
+    if (wild_) l.e_b = static_cast<int8_t>(c_.range(-100, 100));
     for (uint32_t o = 0; o < l.outputs; o++) {
       l.offsets.push_back(static_cast<int32_t>(g()) >> (g() % 31));
     }
@@ -370,6 +374,7 @@ class Grower {
   Choices& c_;
   GraphLimits limits_;
   NetSpec net_;
+  bool wild_ = false;  // DFP16 with exponents at their limits
   std::vector<Dims> dims_;
   std::vector<Range> ranges_;
   std::vector<int> reads_;

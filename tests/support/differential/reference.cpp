@@ -36,7 +36,7 @@ class Integers final : public Reference {
     for (const OracleLayer& l : oracle_.layers()) out.push_back({l.bits, l.ws, l.k_used, l.e_d});
     return out;
   }
-  Values infer(const Values& x) const override { return oracle_.infer(x); }
+  Values infer(const Values& x, int*) const override { return oracle_.infer(x); }
   uint64_t evaluate(const Values& x, int label, const Values& target, int* hit) const override {
     return oracle_.evaluate(x, label, target, hit);
   }
@@ -77,7 +77,11 @@ class Dfp16 final : public Reference {
     for (const DfpLayer& l : oracle_.layers()) out.push_back({l.bits, l.shift, 16, l.e_d});
     return out;
   }
-  Values infer(const Values& x) const override { return oracle_.infer(x).v[0]; }
+  Values infer(const Values& x, int* exponent) const override {
+    DfpTensor z = oracle_.infer(x);
+    *exponent = z.e;
+    return z.v[0];
+  }
   uint64_t evaluate(const Values& x, int label, const Values& target, int* hit) const override {
     return oracle_.evaluate(x, label, target, hit);
   }

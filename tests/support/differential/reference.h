@@ -23,7 +23,8 @@ class Reference {
   virtual int correct() const = 0;
   virtual std::vector<LayerView> layers() const = 0;
   virtual std::vector<LayerStep> last_step() const = 0;
-  virtual Values infer(const Values& x) const = 0;
+  // Logits of one sample; DFP16: and their exponent.
+  virtual Values infer(const Values& x, int* exponent) const = 0;
   virtual uint64_t evaluate(const Values& x, int label, const Values& target,
                             int* correct) const = 0;
   virtual void set_k(size_t layer, int k) = 0;

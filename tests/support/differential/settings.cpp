@@ -81,7 +81,7 @@ void dfp16(Choices& c, const NetSpec& net, odt_run_spec_t& s) {
   s.rule_set = ODT_RULE_DFP16;
   s.loss = net.task == 0 ? ODT_LOSS_CE : ODT_LOSS_MSE;
   for (uint16_t& m : s.lr_m) m = static_cast<uint16_t>(c.range(1, 32767));
-  s.lr_s = static_cast<uint8_t>(c.range(8, 28));
+  s.lr_s = static_cast<uint8_t>(c.chance(80) ? c.range(8, 28) : c.range(0, 40));
   s.blocked = c.chance(40);
 }
 
