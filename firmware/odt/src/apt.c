@@ -1,5 +1,6 @@
 /* Rule 1.12: the precision k of each layer, its unit steps and who asks for them. */
 #include "internal.h"
+#include "kernels/layout.h"
 #include "round.h"
 
 uint8_t odt_run_spec_layer_k(const odt_run_spec_t* s, uint32_t layer) {
@@ -21,25 +22,16 @@ bool odt_run_spec_k_varies(const odt_run_spec_t* s) {
 /* ---- unit steps of rule 1.5 -------------------------------------------------------------------
  */
 
-/* In place: M lies in memory for the layer's highest precision. */
-static void widen(odt_layer_t* l) {
-  const int8_t* from = l->m;
-  int16_t* to = l->m;
-  for (uint32_t i = l->n_weights; i-- > 0;) to[i] = from[i];
-  l->dtype = ODT_S16;
+/* Values as stored; the padding among them is 0 and stays it. */
+static uint32_t values_of(const odt_layer_t* l) {
+  return odt_layer_bytes(l, l->dtype) / odt_elem_bytes(l->dtype);
 }
 
-static void narrow(odt_layer_t* l) {
-  const int16_t* from = l->m;
-  int8_t* to = l->m;
-  for (uint32_t i = 0; i < l->n_weights; i++) to[i] = (int8_t)from[i];
-  l->dtype = ODT_S8;
-}
-
+/* M lies in memory for the layer's highest precision. */
 static void step_up(odt_layer_t* l) {
-  if (l->k == 8) widen(l);
+  if (l->k == 8) odt_layer_widen(l);
   l->k++;
-  for (uint32_t i = 0; i < l->n_weights; i++) {
+  for (uint32_t i = 0, n = values_of(l); i < n; i++) {
     odt_store(l->m, l->dtype, i, odt_load(l->m, l->dtype, i) * 2);
   }
 }
@@ -47,11 +39,11 @@ static void step_up(odt_layer_t* l) {
 static void step_down(odt_layer_t* l) {
   l->k--;
   int32_t limit = odt_m_max(l->k);
-  for (uint32_t i = 0; i < l->n_weights; i++) {
+  for (uint32_t i = 0, n = values_of(l); i < n; i++) {
     int32_t v = (int32_t)odt_round(odt_load(l->m, l->dtype, i), 1, ODT_ROUND_HALF_AWAY, 0);
     odt_store(l->m, l->dtype, i, v > limit ? limit : v < -limit ? -limit : v);
   }
-  if (l->k == 8) narrow(l);
+  if (l->k == 8) odt_layer_narrow(l);
 }
 
 void odt_layer_set_k(odt_layer_t* l, uint8_t k) {

@@ -5,20 +5,45 @@
 #include <string.h>
 
 #include "dfp/dfp.h"
+#include "kernels/layout.h"
 
 static bool is_dfp(const odt_trainer_t* t) { return t->model->arith == ODT_ARITH_DFP16; }
 static bool has_extension(const odt_trainer_t* t) {
   return is_dfp(t) || odt_run_spec_k_varies(&t->spec);
 }
 
-bool odt_values_plain(const odt_trainer_t* t, const odt_piece_t* p) {
-  return !is_dfp(t) || t->model->ops[t->layers[p->layer].op].kind != ODT_OP_LINEAR;
+/* Dense weights of DFP16 lie in its own order, its convolutions' in ONNX order. */
+static bool values_move(const odt_trainer_t* t, const odt_piece_t* p, odt_form_t form,
+                        odt_layout_t* lay) {
+  const odt_layer_t* l = &t->layers[p->layer];
+  *lay = odt_layer_layout(l, odt_form_k(l, form) > 8 ? ODT_S16 : ODT_S8);
+  return !is_dfp(t);
 }
 
-uint8_t* odt_value_byte(const odt_trainer_t* t, const odt_piece_t* p, uint32_t i) {
-  if (odt_values_plain(t, p)) return p->mem + i;
+static uint8_t* dfp_byte(const odt_trainer_t* t, const odt_piece_t* p, uint32_t i) {
   const odt_op_t* op = &t->model->ops[t->layers[p->layer].op];
+  if (op->kind != ODT_OP_LINEAR) return p->mem + i;
   return p->mem + 2u * odt_dfp_stored_at(t->model, op, i >> 1) + (i & 1u);
+}
+
+void odt_values_read(const odt_trainer_t* t, odt_form_t form, const odt_piece_t* p, uint32_t skip,
+                     uint32_t n, uint8_t* out) {
+  odt_layout_t lay;
+  if (values_move(t, p, form, &lay)) {
+    odt_layout_read(&lay, p->mem, skip, n, out);
+    return;
+  }
+  for (uint32_t i = 0; i < n; i++) out[i] = *dfp_byte(t, p, skip + i);
+}
+
+void odt_values_write(const odt_trainer_t* t, odt_form_t form, const odt_piece_t* p, uint32_t skip,
+                      uint32_t n, const uint8_t* in) {
+  odt_layout_t lay;
+  if (values_move(t, p, form, &lay)) {
+    odt_layout_write(&lay, p->mem, skip, n, in);
+    return;
+  }
+  for (uint32_t i = 0; i < n; i++) *dfp_byte(t, p, skip + i) = in[i];
 }
 
 bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t* p) {
@@ -205,28 +230,35 @@ void odt_piece_bytes(const odt_trainer_t* t, odt_form_t form, const odt_piece_t*
   }
 }
 
+/* n bytes of piece p from `skip` on. */
+static void piece_read(const odt_trainer_t* t, odt_form_t form, const odt_piece_t* p, uint32_t skip,
+                       uint32_t n, uint8_t* out) {
+  uint8_t built[ODT_STATE_HEAD];
+  if (p->kind == ODT_SEG_VALUES) {
+    odt_values_read(t, form, p, skip, n, out);
+    return;
+  }
+  const uint8_t* from = p->mem;
+  if (!from) {
+    odt_piece_bytes(t, form, p, built);
+    from = built;
+  }
+  memcpy(out, from + skip, n);
+}
+
 /* Bytes [at, at + n): into out, or into sha where out is NULL. */
 static void read_form(const odt_trainer_t* t, odt_form_t form, uint32_t at, uint32_t n,
                       uint8_t* out, odt_sha256_t* sha) {
   odt_piece_t p;
-  uint8_t built[ODT_STATE_HEAD];
+  uint8_t some[64];
   while (n > 0 && odt_piece(t, form, at, &p)) {
-    const uint8_t* from = p.mem;
     uint32_t skip = at - p.at, take = p.n - skip < n ? p.n - skip : n;
-    if (!from) {
-      odt_piece_bytes(t, form, &p, built);
-      from = built;
-    } else if (p.kind == ODT_SEG_VALUES && !odt_values_plain(t, &p)) {
-      if (take > sizeof built) take = sizeof built;
-      for (uint32_t i = 0; i < take; i++) built[i] = *odt_value_byte(t, &p, skip + i);
-      from = built;
-      skip = 0;
-    }
+    if (!out && take > sizeof some) take = sizeof some;
+    piece_read(t, form, &p, skip, take, out ? out : some);
     if (out) {
-      memcpy(out, from + skip, take);
       out += take;
     } else {
-      odt_sha256_update(sha, from + skip, take);
+      odt_sha256_update(sha, some, take);
     }
     at += take;
     n -= take;

@@ -34,10 +34,11 @@ static inline int odt_form_k(const odt_layer_t* l, odt_form_t form) {
   return form == ODT_FORM_BEST ? l->best_k : l->k;
 }
 
-/* Byte i of a VALUES piece; DFP16's dense weights lie in panels. */
-uint8_t* odt_value_byte(const odt_trainer_t* t, const odt_piece_t* p, uint32_t i);
-/* True where VALUES lie in memory as they are written. */
-bool odt_values_plain(const odt_trainer_t* t, const odt_piece_t* p);
+/* Bytes [skip, skip + n) of a VALUES piece in ONNX order; p->mem is in the kernels' order. */
+void odt_values_read(const odt_trainer_t* t, odt_form_t form, const odt_piece_t* p, uint32_t skip,
+                     uint32_t n, uint8_t* out);
+void odt_values_write(const odt_trainer_t* t, odt_form_t form, const odt_piece_t* p, uint32_t skip,
+                      uint32_t n, const uint8_t* in);
 
 /* Fills p with the piece that holds byte `at`; false behind the end (p->at is then the size). */
 bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t* p);

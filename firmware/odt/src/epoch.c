@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "dfp/dfp.h"
+#include "kernels/layout.h"
 
 bool odt_trainer_epoch_complete(const odt_trainer_t* t) {
   return t->position == t->spec.train_samples;
@@ -23,16 +24,14 @@ void odt_epoch_stats_reset(odt_trainer_t* t) {
 }
 
 static size_t weight_bytes(const odt_trainer_t* t, const odt_layer_t* l) {
-  if (t->model->arith != ODT_ARITH_DFP16) return (size_t)l->n_weights * odt_elem_bytes(l->dtype);
+  if (t->model->arith != ODT_ARITH_DFP16) return odt_layer_bytes(l, l->dtype);
   return 2u * (size_t)odt_dfp_stored(t->model, &t->model->ops[l->op]);
 }
 
 /* M of the weight with ONNX index i. */
 static int32_t weight_at(const odt_trainer_t* t, const odt_layer_t* l, uint32_t i) {
-  if (t->model->arith == ODT_ARITH_DFP16) {
-    i = odt_dfp_stored_at(t->model, &t->model->ops[l->op], i);
-  }
-  return odt_load(l->m, l->dtype, i);
+  if (t->model->arith != ODT_ARITH_DFP16) return odt_layer_get(l, i);
+  return odt_load(l->m, l->dtype, odt_dfp_stored_at(t->model, &t->model->ops[l->op], i));
 }
 
 static void keep_best(odt_trainer_t* t, uint32_t correct) {
@@ -99,7 +98,7 @@ static void precision_record(const odt_trainer_t* t, const odt_layer_t* l, odt_l
   uint32_t off_bits = t->spec.apt.offsets ? l->k_off : 32u;
   uint32_t k = (uint32_t)(uint8_t)l->k;
   r->logical_bits = l->n_weights * k + l->n_offsets * off_bits;
-  r->resident_bytes = l->n_weights * odt_elem_bytes(l->dtype);
+  r->resident_bytes = (uint32_t)weight_bytes(t, l);
   for (uint32_t i = 0; i < l->n_weights; i++) {
     int16_t v = (int16_t)weight_at(t, l, i);
     if (i == 0 || v < r->w_min) r->w_min = v;

@@ -6,6 +6,7 @@ odt_wref_t odt_weights_of(const odt_trainer_t* t, const odt_op_t* op) {
   if (op->layer < 0) return w;
   const odt_layer_t* l = &t->layers[op->layer];
   int f = l->k - 8;
+  w.packed = true;
   if (f > 0) {
     w.m8 = NULL;
     w.m16 = l->m;

@@ -3,6 +3,7 @@
 
 #include "dfp/dfp.h"
 #include "kernels/kernels.h"
+#include "kernels/layout.h"
 
 typedef struct {
   uint8_t* base; /* NULL: only count */
@@ -29,7 +30,9 @@ static void lay_weights(arena_t* a, odt_trainer_t* t, const odt_model_t* m, bool
                         const odt_run_spec_t* spec) {
   for (uint32_t i = 0; i < m->n_layers; i++) {
     const odt_op_t* op = &m->ops[m->layer_op[i]];
-    void* values = take(a, (uint64_t)op->n_weights * (odt_k_limit(spec, i) > 8 ? 2u : 1u));
+    uint8_t dtype = odt_k_limit(spec, i) > 8 ? ODT_S16 : ODT_S8;
+    odt_layout_t lay = odt_layout(op->kind, op->n_weights, op->n_out, dtype);
+    void* values = take(a, odt_layout_bytes(&lay));
     void* offsets = take(a, (uint64_t)op->n_out * 4u);
     if (!t) continue;
     if (best) {

@@ -3,6 +3,7 @@
 
 #include "canonical.h"
 #include "dfp/dfp.h"
+#include "kernels/layout.h"
 
 static odt_status_t reject(odt_trainer_t* t, odt_error_t* err, odt_status_t st, const char* what,
                            int32_t index, int64_t got, int64_t lo, int64_t hi) {
@@ -10,8 +11,13 @@ static odt_status_t reject(odt_trainer_t* t, odt_error_t* err, odt_status_t st, 
   return odt_fail(err, st, what, index, got, lo, hi);
 }
 
-static uint8_t* staged(odt_trainer_t* t, const odt_piece_t* p) {
-  return p->mem ? p->mem : p->kind == ODT_SEG_HEAD ? t->head : t->layer_head;
+static void stage(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p, uint32_t skip,
+                  const uint8_t* in, uint32_t n) {
+  if (p->kind == ODT_SEG_VALUES) {
+    odt_values_write(t, form, p, skip, n, in);
+    return;
+  }
+  memcpy((p->mem ? p->mem : p->kind == ODT_SEG_HEAD ? t->head : t->layer_head) + skip, in, n);
 }
 
 static odt_status_t same(odt_trainer_t* t, const uint8_t* want, uint32_t at, uint32_t n,
@@ -206,15 +212,16 @@ static odt_status_t check_values(odt_trainer_t* t, odt_form_t form, const odt_pi
                                  odt_error_t* err) {
   const odt_layer_t* l = &t->layers[p->layer];
   int k = odt_form_k(l, form);
+  uint8_t dtype = k > 8 ? ODT_S16 : ODT_S8;
   int32_t hi = odt_m_max(k), lo = k >= 8 ? -(128 << (k - 8)) : -hi;
-  uint32_t n = l->n_weights;
+  uint32_t n = odt_layer_bytes(l, dtype) / odt_elem_bytes(dtype); /* padding is 0 */
   if (t->model->arith == ODT_ARITH_DFP16) {
     n = odt_dfp_stored(t->model, &t->model->ops[l->op]);
     hi = ODT_DFP_MAX;
     lo = -hi;
   }
   for (uint32_t i = 0; i < n; i++) {
-    int32_t v = odt_load(p->mem, k > 8 ? ODT_S16 : ODT_S8, i);
+    int32_t v = odt_load(p->mem, dtype, i);
     if (v < lo || v > hi) {
       return reject(t, err, ODT_INVALID_ARGUMENT, "layer: weight", (int32_t)p->layer, v, lo, hi);
     }
@@ -276,11 +283,7 @@ static odt_status_t write_form(odt_trainer_t* t, odt_form_t form, uint32_t offse
                     p.at, p.at);
     }
     uint32_t skip = t->write_pos - p.at, take = p.n - skip < n ? p.n - skip : n;
-    if (p.kind == ODT_SEG_VALUES && !odt_values_plain(t, &p)) {
-      for (uint32_t i = 0; i < take; i++) *odt_value_byte(t, &p, skip + i) = in[i];
-    } else {
-      memcpy(staged(t, &p) + skip, in, take);
-    }
+    stage(t, form, &p, skip, in, take);
     in += take;
     n -= take;
     t->write_pos += take;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "dfp/dfp.h"
+#include "kernels/layout.h"
 #include "round.h"
 
 int32_t odt_m_max(int k) {
@@ -26,14 +27,9 @@ void odt_load_layer(const odt_trainer_t* t, odt_layer_t* l) {
     return;
   }
   const odt_op_t* op = &t->model->ops[l->op];
-  for (uint32_t i = 0; i < l->n_weights; i++) {
-    int32_t v = load_weight(op->weights[i], l->k);
-    if (l->k > 8) {
-      ((int16_t*)l->m)[i] = (int16_t)v;
-    } else {
-      ((int8_t*)l->m)[i] = (int8_t)v;
-    }
-  }
+  memset(l->m, 0, odt_layer_bytes(l, l->dtype)); /* padding */
+  for (uint32_t i = 0; i < l->n_weights; i++)
+    odt_layer_set(l, i, load_weight(op->weights[i], l->k));
   memcpy(l->off, op->offset, 4u * (size_t)l->n_offsets);
 }
 
@@ -72,6 +68,7 @@ static void init_layer(odt_trainer_t* t, uint32_t i) {
   l->best_k = l->k;
   l->k_off = t->spec.apt.offsets ? (uint8_t)l->k : 0;
   l->k_nom = nominal_k(op);
+  l->in_out = op->kind == ODT_OP_LINEAR;
   l->n_weights = op->n_weights;
   l->n_offsets = op->n_out;
   int k_min = op->k_out[0];

@@ -18,13 +18,15 @@ TEST(AptStep, EveryBoundaryUpAndDownInPlace) {
   for (int k = 2; k < 16; k++) {
     int n = 2 * m_max(k) + 1;
     if (k > 10) n = 4001;
-    std::vector<int16_t> memory(static_cast<size_t>(n) + 4, 0x5A5A);
+    std::vector<int16_t> memory(static_cast<size_t>(n) + 3, 0);
+    memory.back() = 0x5A5A;
     odt_layer_t l{};
     l.k = static_cast<int8_t>(k);
     l.dtype = k > 8 ? ODT_S16 : ODT_S8;
     l.b_prev = 9;
     l.m = memory.data();
     l.n_weights = static_cast<uint32_t>(n);
+    l.n_offsets = 1;
     std::vector<int> values;
     for (int i = 0; i < n; i++) {
       int v =
@@ -55,7 +57,7 @@ TEST(AptStep, EveryBoundaryUpAndDownInPlace) {
       int want = std::max(-m_max(k), std::min(m_max(k), halve(values[i])));
       ASSERT_EQ(at(i), want) << k << " " << i << " from " << values[i];
     }
-    EXPECT_EQ(memory[static_cast<size_t>(n)], 0x5A5A) << "wrote behind its weights";
+    EXPECT_EQ(memory.back(), 0x5A5A) << "wrote behind its weights";
   }
 }
 
@@ -66,6 +68,7 @@ TEST(AptStep, SeveralAtOnceAreUnitSteps) {
   l.dtype = ODT_S16;
   l.m = memory;
   l.n_weights = 4;
+  l.n_offsets = 1;
   const int16_t from[4] = {(127 << 4) + 7, -7, -2048, 24};
   std::memcpy(memory, from, sizeof from);
   odt_layer_set_k(&l, 6);
@@ -145,7 +148,7 @@ TEST(Apt, UDecidesToTheLastUnit) {
     EXPECT_EQ(l.sum_n, 1u);
     EXPECT_EQ(l.k, c.k) << c.t_min << " " << c.t_max;
     EXPECT_EQ(l.logical_bits, 6u * static_cast<uint32_t>(c.k) + 64u);
-    EXPECT_EQ(l.resident_bytes, 6u);
+    EXPECT_EQ(l.resident_bytes, 8u) << "two rows of one word";
   }
 }
 
@@ -233,7 +236,7 @@ TEST(Apt, KStaysWithinItsLimits) {
     }
     if (up) {
       EXPECT_EQ(epoch.layers[0].k, 11);
-      EXPECT_EQ(epoch.layers[0].resident_bytes, 12u);
+      EXPECT_EQ(epoch.layers[0].resident_bytes, 16u) << "two rows of two words";
     } else {
       EXPECT_EQ(lowest, 2);
     }

@@ -10,14 +10,6 @@
 namespace odt::testing {
 namespace {
 
-Values stored(const odt_layer_t& l) {
-  Values m;
-  for (uint32_t i = 0; i < l.n_weights; i++) {
-    m.push_back(l.k > 8 ? static_cast<const int16_t*>(l.m)[i] : static_cast<const int8_t*>(l.m)[i]);
-  }
-  return m;
-}
-
 void compare(const Oracle& oracle, const odt_trainer_t& t, const odt_step_record_t& rec) {
   ASSERT_EQ(rec.loss, static_cast<uint64_t>(oracle.loss()));
   ASSERT_EQ(rec.correct, static_cast<uint32_t>(oracle.correct()));

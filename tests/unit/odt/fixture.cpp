@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/layout.h"
+
 namespace odt::testing {
 namespace {
 
@@ -238,6 +240,12 @@ odt_samples_t open_samples(const std::vector<uint8_t>& blob) {
   odt_samples_t s{};
   EXPECT_EQ(odt_samples_open(&s, blob.data(), static_cast<uint32_t>(blob.size()), nullptr), ODT_OK);
   return s;
+}
+
+Values stored(const odt_layer_t& l) {
+  Values m;
+  for (uint32_t i = 0; i < l.n_weights; i++) m.push_back(odt_layer_get(&l, i));
+  return m;
 }
 
 std::vector<uint8_t> state_of(const odt_trainer_t* t) {

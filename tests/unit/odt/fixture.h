@@ -59,6 +59,8 @@ class Rig {
 };
 
 odt_samples_t open_samples(const std::vector<uint8_t>& blob);
+// M of a layer in ONNX order.
+Values stored(const odt_layer_t& l);
 std::vector<uint8_t> state_of(const odt_trainer_t* t);
 std::vector<uint8_t> weights_of(const odt_trainer_t* t, bool best = false);
 // The batch that rule 1.8 gives at the trainer's position, as a streamed blob.

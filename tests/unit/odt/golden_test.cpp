@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/layout.h"
 #include "odt/odt.h"
 #include "odt/trainer.h"
 
@@ -75,8 +76,7 @@ std::string fixture_hash(const odt_trainer_t& t) {
   for (int l = 0; l < t.model->n_layers; l++) {
     const odt_layer_t& layer = t.layers[l];
     for (uint32_t i = 0; i < layer.n_weights; i++) {
-      int16_t v = layer.k > 8 ? static_cast<const int16_t*>(layer.m)[i]
-                              : static_cast<const int8_t*>(layer.m)[i];
+      auto v = static_cast<int16_t>(odt_layer_get(&layer, i));
       odt_sha256_update(&sha, &v, 2);
     }
     odt_sha256_update(&sha, layer.off, 4 * layer.n_offsets);

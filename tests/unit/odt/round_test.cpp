@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fixture.h"
-#include "kernels/kernels.h"
+#include "kernels/matrix.h"
 
 namespace odt::testing {
 namespace {
@@ -100,8 +100,9 @@ TEST(Update, RowEqualsScalar) {
     odt_update_t row = u, one = u;
     row.m16 = a.data();
     one.m16 = b.data();
-    odt_update_row(&row, 0, g.data(), 16);
-    for (uint32_t j = 0; j < 16; j++) odt_update_one(&one, j, g[j]);
+    odt_layout_t lay = odt_layout(ODT_OP_CONV2D, 16, 1, ODT_S16);
+    odt_update_words(&row, &lay, 0, 0, g.data(), 16);
+    for (uint32_t j = 0; j < 16; j++) odt_update_one(&one, j, odt_layout_index(&lay, j), g[j]);
     ASSERT_EQ(a, b) << "rounding " << int{u.rounding} << " s " << u.s;
     ASSERT_EQ(row.or_abs, one.or_abs);
     ASSERT_EQ(row.nonzero, one.nonzero);

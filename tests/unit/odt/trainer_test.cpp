@@ -271,9 +271,8 @@ TEST_F(Trainer, FrozenOpsInFront) {
   odt_step_record_t rec;
   ASSERT_EQ(odt_trainer_step_resident(rig.trainer(), &train, &rec, &err_), ODT_OK);
   EXPECT_EQ(rec.loss, static_cast<uint64_t>(oracle.loss()));
-  const auto* m = static_cast<const int8_t*>(rig.trainer()->layers[0].m);
-  EXPECT_EQ(Values(m, m + 108), oracle.layers()[0].m);
-  EXPECT_NE(Values(m, m + 108), Values(dense.weights.begin(), dense.weights.end()));
+  EXPECT_EQ(stored(rig.trainer()->layers[0]), oracle.layers()[0].m);
+  EXPECT_NE(stored(rig.trainer()->layers[0]), Values(dense.weights.begin(), dense.weights.end()));
 }
 
 }  // namespace

@@ -39,8 +39,9 @@ typedef struct {
   int8_t best_k;                               /* of best_m */
   uint64_t apt_a, apt_n, apt_off_a, apt_off_n; /* rule 1.12, since the last check */
   uint8_t t_o;                                 /* rule 1.6 */
+  bool in_out;                                 /* ONNX order of the weights is [in,out] */
   uint32_t n_weights, n_offsets;
-  void* m;
+  void* m; /* in the kernels' layout: src/kernels/layout.h */
   int32_t* off;
   void* best_m;      /* NULL: guard off */
   int32_t* best_off; /* likewise */

@@ -1,80 +1,220 @@
-/* Dense layers: weights [in,out], row by row. */
-#include "kernels/kernels.h"
+/* Dense layers: tiles of inputs and outputs around the inner loops of matrix.h. */
+#include <string.h>
 
-static void mac_row8(int32_t* acc, const int8_t* m, uint32_t n, int32_t x) {
-  for (uint32_t o = 0; o < n; o++) acc[o] += x * m[o];
+#include "kernels/matrix.h"
+
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t up4(uint32_t n) { return (n + 3u) & ~3u; }
+
+/* What every batch needs. ODT_BLOCK_BYTES come for each eight samples, in every op alike, so that a
+ * trainer's memory grows evenly with the batch. */
+static uint32_t base_bytes(const odt_op_t* op, uint32_t n_in) {
+  uint32_t forward = 8u * least(up4(n_in), ODT_TILE_COLS) + 16u * least(op->n_out, ODT_TILE_ROWS);
+  uint32_t delta = 4u * ODT_DELTA_COLS + 2u * least(up4(op->n_out), ODT_DELTA_ROWS);
+  uint32_t most = least(16u * up4(n_in), ODT_PAIR_BYTES);
+  most = most > forward ? most : forward;
+  return most > delta ? most : delta;
 }
 
-static void mac_row16(int32_t* acc, const int16_t* m, uint32_t n, int32_t x, int32_t half, int f) {
-  for (uint32_t o = 0; o < n; o++) acc[o] += x * ((m[o] + half) >> f);
+/* Inputs per tile of the gradient, a multiple of 4. */
+static uint32_t grad_tile(const odt_op_t* op, uint32_t n_in, uint32_t blocks) {
+  uint32_t bytes = base_bytes(op, n_in) + (ODT_BLOCK_BYTES - 16u) * blocks;
+  return least(up4(n_in), bytes / (16u * blocks) & ~3u);
 }
 
-static void mac_delta(int32_t* acc, const int8_t* dy, uint32_t n, int32_t x) {
-  for (uint32_t o = 0; o < n; o++) acc[o] += x * dy[o];
+uint32_t odt_dense_scratch(const odt_op_t* op, uint32_t n_in, uint32_t batch) {
+  return base_bytes(op, n_in) + ODT_BLOCK_BYTES * ((batch + 7u) / 8u);
 }
 
-static int32_t dot8(const int8_t* m, const int8_t* dy, uint32_t n) {
-  int32_t acc = 0;
-  for (uint32_t o = 0; o < n; o++) acc += m[o] * dy[o];
-  return acc;
-}
+/* ---- forward ------------------------------------------------------------------------------------
+ */
 
-static int32_t dot16(const int16_t* m, const int8_t* dy, uint32_t n, int32_t half, int f) {
-  int32_t acc = 0;
-  for (uint32_t o = 0; o < n; o++) acc += ((m[o] + half) >> f) * dy[o];
-  return acc;
-}
-
-void odt_dense_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, uint8_t* y) {
-  const odt_wref_t* w = &k->w;
-  uint32_t n_out = k->op->n_out, bytes = n_out * odt_elem_bytes(k->out->dtype);
-  int32_t* row = k->scratch;
-  for (uint32_t b = 0; b < n; b++, y += bytes) {
-    const uint8_t* xb = odt_sample(x, b);
-    for (uint32_t o = 0; o < n_out; o++) row[o] = 0;
-    for (uint32_t i = 0; i < k->in->count; i++) {
-      int32_t v = odt_load(xb, x->dtype, i);
-      if (v == 0) continue;
-      size_t at = (size_t)i * n_out;
-      if (w->m16) {
-        mac_row16(row, w->m16 + at, n_out, v, w->half, w->f);
-      } else {
-        mac_row8(row, w->m8 + at, n_out, v * (1 << w->shl));
-      }
-    }
-    for (uint32_t o = 0; o < n_out; o++) {
-      odt_store(y, k->out->dtype, o, odt_requant(k->op, k->off, o, row[o]));
+static void store_outputs(const odt_kernel_t* k, uint32_t o0, uint32_t rows, uint32_t columns,
+                          uint32_t step, const int32_t* acc, uint8_t* y) {
+  uint32_t bytes = k->out->count * odt_elem_bytes(k->out->dtype);
+  for (uint32_t c = 0; c < columns; c++, y += bytes) {
+    for (uint32_t r = 0; r < rows; r++) {
+      int32_t a = acc[r * step + c] * (1 << k->w.shl);
+      odt_store(y, k->out->dtype, o0 + r, odt_requant(k->op, k->off, o0 + r, a));
     }
   }
 }
 
-void odt_dense_delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, const odt_sink_t* sink) {
-  const odt_wref_t* w = &k->w;
-  uint32_t n_out = k->op->n_out;
-  for (uint32_t i = 0; i < k->in->count; i++) {
-    size_t at = (size_t)i * n_out;
-    for (uint32_t b = 0; b < n; b++) {
-      const int8_t* dyb = dy + (size_t)b * n_out;
-      int32_t v = w->m16 ? dot16(w->m16 + at, dyb, n_out, w->half, w->f)
-                         : dot8(w->m8 + at, dyb, n_out) * (1 << w->shl);
-      odt_sink_put(sink, b, i, v);
+/* Inputs [col, col + n) of `columns` samples from b on. */
+static void fill_tile(const odt_kernel_t* k, const odt_view_t* x, uint32_t b, uint32_t columns,
+                      uint32_t col, uint32_t n, int16_t* tile) {
+  bool wide = k->w.m16 != NULL;
+  uint32_t end = up4(n);
+  for (uint32_t c = 0; c < (columns > 1u ? 4u : 1u); c++) {
+    const uint8_t* p = c < columns ? odt_sample(x, b + c) : NULL;
+    for (uint32_t j = 0; j < end; j++) {
+      int32_t v = p && j < n ? odt_load(p, x->dtype, col + j) : 0;
+      tile[columns > 1u ? odt_slot4(wide, end, j, c) : odt_slot1(wide, j)] = (int16_t)v;
     }
+  }
+}
+
+/* Up to four samples from b on. */
+static void forward_columns(const odt_kernel_t* k, const odt_matrix_t* w, const odt_view_t* x,
+                            uint32_t b, uint32_t columns, uint8_t* y) {
+  int32_t* acc = k->scratch;
+  int16_t* tile = (int16_t*)(acc + 4u * least(w->rows, ODT_TILE_ROWS));
+  for (uint32_t o = 0; o < w->rows; o += ODT_TILE_ROWS) {
+    uint32_t rows = least(w->rows - o, ODT_TILE_ROWS);
+    for (uint32_t i = 0; i < 4u * rows; i++) acc[i] = 0;
+    for (uint32_t col = 0; col < w->cols; col += ODT_TILE_COLS) {
+      uint32_t n = least(w->cols - col, ODT_TILE_COLS);
+      if (o == 0 || w->cols > ODT_TILE_COLS) fill_tile(k, x, b, columns, col, n, tile);
+      if (columns > 1u) {
+        odt_dot4(w, o, rows, col, n, tile, acc);
+      } else {
+        odt_dot1(w, o, rows, col, n, tile, acc);
+      }
+    }
+    store_outputs(k, o, rows, columns, columns > 1u ? 4u : 1u, acc, y);
+  }
+}
+
+/* Weights of the image, [in][out]: a row of inputs at a time into a tile of sums. */
+static void forward_image(const odt_kernel_t* k, const uint8_t* x, uint8_t dtype, uint8_t* y) {
+  int32_t* acc = k->scratch;
+  uint32_t n_out = k->op->n_out;
+  for (uint32_t o = 0; o < n_out; o += 4u * ODT_TILE_ROWS) {
+    uint32_t n = least(n_out - o, 4u * ODT_TILE_ROWS);
+    const int8_t* w = k->w.m8 + o;
+    for (uint32_t r = 0; r < n; r++) acc[r] = 0;
+    for (uint32_t i = 0; i < k->in->count; i++, w += n_out) {
+      int32_t v = odt_load(x, dtype, i);
+      if (v == 0) continue;
+      for (uint32_t r = 0; r < n; r++) acc[r] += v * w[r];
+    }
+    store_outputs(k, o, n, 1, 1, acc, y);
+  }
+}
+
+void odt_dense_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, uint8_t* y) {
+  uint32_t bytes = k->out->count * odt_elem_bytes(k->out->dtype);
+  if (!k->w.packed) {
+    for (uint32_t b = 0; b < n; b++) forward_image(k, odt_sample(x, b), x->dtype, y + b * bytes);
+    return;
+  }
+  odt_matrix_t w = odt_matrix_of(k, k->in->count);
+  for (uint32_t b = 0; b < n; b += 4u) {
+    forward_columns(k, &w, x, b, least(n - b, 4u), y + (size_t)b * bytes);
+  }
+}
+
+/* ---- delta --------------------------------------------------------------------------------------
+ */
+
+static void widen(const int8_t* dy, uint32_t n, int16_t* out) {
+  for (uint32_t i = 0; i < n; i++) out[i] = dy[i];
+  for (uint32_t i = n; i < up4(n); i++) out[i] = 0;
+}
+
+/* Inputs [col, col + n) of one sample into acc. */
+static void delta_tile(const odt_matrix_t* w, const int8_t* dy, uint32_t col, uint32_t n,
+                       int32_t* acc) {
+  int16_t* v = (int16_t*)(acc + ODT_DELTA_COLS);
+  uint32_t per = odt_per_word(w), words = (n + per - 1u) / per;
+  for (uint32_t j = 0; j < words * per; j++) acc[j] = 0;
+  for (uint32_t o = 0; o < w->rows; o += ODT_DELTA_ROWS) {
+    uint32_t rows = least(w->rows - o, ODT_DELTA_ROWS);
+    if (col == 0 || w->rows > ODT_DELTA_ROWS) widen(dy + o, rows, v);
+    odt_dot_t(w, o, rows, col, words, v, acc);
+  }
+}
+
+static int32_t dot_image(const int8_t* w, const int8_t* dy, uint32_t n) {
+  int32_t acc = 0;
+  for (uint32_t o = 0; o < n; o++) acc += w[o] * dy[o];
+  return acc;
+}
+
+void odt_dense_delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, const odt_sink_t* sink) {
+  odt_matrix_t w = odt_matrix_of(k, k->in->count);
+  odt_sink_t scaled = *sink;
+  scaled.shl = k->w.shl;
+  uint32_t n_out = k->op->n_out, n_in = k->in->count;
+  int32_t* acc = k->scratch;
+  for (uint32_t b = 0; b < n; b++, dy += n_out) {
+    for (uint32_t col = 0; col < n_in; col += ODT_DELTA_COLS) {
+      uint32_t cols = least(n_in - col, ODT_DELTA_COLS);
+      if (k->w.packed) {
+        delta_tile(&w, dy, col, cols, acc);
+      } else {
+        for (uint32_t j = 0; j < cols; j++) {
+          acc[j] = dot_image(k->w.m8 + (size_t)(col + j) * n_out, dy, n_out);
+        }
+      }
+      odt_sink_row(&scaled, b, col, acc, cols);
+    }
+  }
+}
+
+/* ---- gradient -----------------------------------------------------------------------------------
+ */
+
+typedef struct {
+  odt_layout_t lay;
+  int16_t *dy, *x;       /* [blocks][8], [blocks][tile] of eight samples */
+  uint32_t blocks, tile; /* samples in eights; inputs held */
+  uint32_t col, n;       /* where the tile stands, inputs in it filled up to a multiple of 4 */
+} grad_t;
+
+/* The tile's inputs of all samples, eight by eight. */
+static void fill_pairs(const grad_t* t, const odt_view_t* x, uint32_t samples) {
+  uint32_t n = least(t->lay.cols - t->col, t->n);
+  for (uint32_t s = 0; s < 8u * t->blocks; s++) {
+    const uint8_t* p = s < samples ? odt_sample(x, s) : NULL;
+    int16_t* to = t->x + (size_t)(s / 8u) * t->tile * 8u;
+    for (uint32_t j = 0; j < t->n; j++) {
+      to[j * 8u + s % 8u] = (int16_t)(p && j < n ? odt_load(p, x->dtype, t->col + j) : 0);
+    }
+  }
+}
+
+/* dy of output o; false where all are 0. */
+static bool fill_dy(const grad_t* t, const int8_t* dy, uint32_t samples, uint32_t o) {
+  int32_t any = 0;
+  for (uint32_t s = 0; s < samples; s++) {
+    int16_t v = dy[(size_t)s * t->lay.rows + o];
+    t->dy[s] = v;
+    any |= v;
+  }
+  return any != 0;
+}
+
+static void grad_row(const grad_t* t, uint32_t o, odt_update_t* u) {
+  int32_t g[ODT_CHUNK];
+  if (!u->apply && t->blocks == 1u) {
+    u->or_abs |= odt_outer_measure(t->x, t->n, t->dy);
+    return;
+  }
+  for (uint32_t j = 0; j < t->n; j += ODT_CHUNK) {
+    uint32_t n = least(t->n - j, ODT_CHUNK);
+    memset(g, 0, sizeof g);
+    for (uint32_t i = 0; i < t->blocks; i++) {
+      odt_outer(g, t->x + ((size_t)i * t->tile + j) * 8u, n, t->dy + 8u * i);
+    }
+    odt_update_words(u, &t->lay, o, t->col + j, g, n);
   }
 }
 
 void odt_dense_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy, uint32_t n,
                     odt_update_t* u) {
-  uint32_t n_out = k->op->n_out;
-  int32_t* row = k->scratch;
-  for (uint32_t i = 0; i < k->in->count; i++) {
-    bool any = false;
-    for (uint32_t o = 0; o < n_out; o++) row[o] = 0;
-    for (uint32_t b = 0; b < n; b++) {
-      int32_t v = odt_load(odt_sample(x, b), x->dtype, i);
-      if (v == 0) continue;
-      any = true;
-      mac_delta(row, dy + (size_t)b * n_out, n_out, v);
+  grad_t t = {
+      .lay = odt_layout(ODT_OP_LINEAR, k->op->n_weights, k->op->n_out, u->m16 ? ODT_S16 : ODT_S8),
+      .blocks = (n + 7u) / 8u};
+  t.tile = grad_tile(k->op, k->in->count, t.blocks);
+  t.dy = k->scratch;
+  t.x = t.dy + 8u * t.blocks;
+  memset(t.dy, 0, 16u * t.blocks);
+  for (t.col = 0; t.col < t.lay.cols; t.col += t.tile) {
+    t.n = least(up4(t.lay.cols - t.col), t.tile);
+    fill_pairs(&t, x, n);
+    for (uint32_t o = 0; o < t.lay.rows; o++) {
+      if (fill_dy(&t, dy, n, o)) grad_row(&t, o, u);
     }
-    if (any) odt_update_row(u, i * n_out, row, n_out);
   }
 }

@@ -1,14 +1,34 @@
 /* Entry points: by kind of op, and the two passes of a delta. */
 #include "kernels/kernels.h"
 
+#include "kernels/matrix.h"
 #include "round.h"
 
 uint32_t odt_kernel_scratch(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
                             uint32_t batch) {
-  (void)batch;
-  if (op->kind == ODT_OP_LINEAR) return 4u * op->n_out;
-  if (op->kind != ODT_OP_CONV2D) return 0;
-  return 4u * (in->dims[2] > out->dims[2] ? in->dims[2] : out->dims[2]);
+  if (op->kind == ODT_OP_LINEAR) return odt_dense_scratch(op, in->count, batch);
+  return op->kind == ODT_OP_CONV2D ? odt_conv_scratch(op, in, out, batch) : 0;
+}
+
+odt_matrix_t odt_matrix_of(const odt_kernel_t* k, uint32_t cols) {
+  const odt_wref_t* w = &k->w;
+  odt_matrix_t m = {.base = w->m16 ? (const uint8_t*)w->m16 : (const uint8_t*)w->m8,
+                    .rows = k->op->n_out,
+                    .cols = cols,
+                    .packed = w->packed,
+                    .wide = w->m16 != NULL,
+                    .f = w->f,
+                    .half = w->half};
+  return m;
+}
+
+void odt_sink_row(const odt_sink_t* s, uint32_t b, uint32_t i, const int32_t* v, uint32_t n) {
+  if (!s->d) {
+    int64_t* acc = s->acc + (size_t)b * s->count + i;
+    for (uint32_t j = 0; j < n; j++) acc[j] += (int64_t)v[j] * ((int64_t)1 << (s->shl + s->shift));
+    return;
+  }
+  for (uint32_t j = 0; j < n; j++) odt_delta_put(s->d, b, i + j, v[j] * (1 << s->shl));
 }
 
 void odt_kernel_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, uint8_t* y) {

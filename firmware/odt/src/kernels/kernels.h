@@ -13,13 +13,10 @@ extern "C" {
 typedef struct {
   const int8_t* m8;   /* k <= 8 and frozen layers: view = m8 << shl */
   const int16_t* m16; /* k > 8: view = (m16 + half) >> f */
+  bool packed;        /* in the layout of layout.h; else in ONNX order */
   int f, shl;
   int32_t half;
 } odt_wref_t;
-
-static inline int32_t odt_weight(const odt_wref_t* w, uint32_t i) {
-  return w->m16 ? (w->m16[i] + w->half) >> w->f : w->m8[i] * (1 << w->shl);
-}
 
 /* Weights of op as trained (layer >= 0) or from the image. */
 odt_wref_t odt_weights_of(const odt_trainer_t* t, const odt_op_t* op);
@@ -105,9 +102,9 @@ typedef struct {
 void odt_kernel_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy, uint32_t n,
                      odt_update_t* u);
 
-/* One gradient G of the weight with ONNX index i. */
-void odt_update_one(odt_update_t* u, uint32_t i, int64_t g);
-/* n gradients from index i on, |g| <= 2^30. */
+/* One gradient G of the weight with ONNX index i, which lies at `at`. */
+void odt_update_one(odt_update_t* u, uint32_t i, uint32_t at, int64_t g);
+/* n gradients from ONNX index i on of an M in ONNX order, |g| <= 2^30. */
 void odt_update_row(odt_update_t* u, uint32_t i, const int32_t* g, uint32_t n);
 
 /* ---- inside the kernels -------------------------------------------------------------------------
@@ -115,14 +112,14 @@ void odt_update_row(odt_update_t* u, uint32_t i, const int32_t* g, uint32_t n);
 
 /* Rule 1.2's last step for output o. */
 static inline int32_t odt_requant(const odt_op_t* op, const int32_t* off, uint32_t o, int32_t acc) {
-  int64_t a = (int64_t)acc + off[o];
-  if (a > INT32_MAX) a = INT32_MAX;
-  if (a < INT32_MIN) a = INT32_MIN;
-  if (op->mult) a *= op->mult[o];
+  int32_t a;
+  if (__builtin_add_overflow(acc, off[o], &a)) a = acc < 0 ? INT32_MIN : INT32_MAX;
+  if (op->mult) {
+    int64_t p = ((int64_t)a * op->mult[o]) >> op->k_out[o];
+    return p < op->clip_lo ? op->clip_lo : p > op->clip_hi ? op->clip_hi : (int32_t)p;
+  }
   a >>= op->k_out[o];
-  if (a < op->clip_lo) return op->clip_lo;
-  if (a > op->clip_hi) return op->clip_hi;
-  return (int32_t)a;
+  return a < op->clip_lo ? op->clip_lo : a > op->clip_hi ? op->clip_hi : a;
 }
 
 /* Where raw delta contributions go: into d, or added to acc. */
@@ -130,17 +127,19 @@ typedef struct {
   odt_delta_t* d; /* NULL: acc */
   int64_t* acc;
   uint32_t count;
-  int shift;
+  int shift, shl; /* of acc; of every value first */
 } odt_sink_t;
 
-static inline void odt_sink_put(const odt_sink_t* s, uint32_t b, uint32_t i, int32_t v) {
-  if (s->d) {
-    odt_delta_put(s->d, b, i, v);
-  } else {
-    s->acc[(size_t)b * s->count + i] += (int64_t)((uint64_t)(int64_t)v << s->shift);
-  }
-}
+/* n contributions to sample b from input i on. */
+void odt_sink_row(const odt_sink_t* s, uint32_t b, uint32_t i, const int32_t* v, uint32_t n);
 
+#define ODT_DELTA_COLS 128u /* inputs at a time */
+#define ODT_BLOCK_BYTES 80u /* scratch per eight samples: dy of an output, 4 inputs */
+#define ODT_DELTA_ROWS 256u /* outputs at a time */
+
+uint32_t odt_dense_scratch(const odt_op_t* op, uint32_t n_in, uint32_t batch);
+uint32_t odt_conv_scratch(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
+                          uint32_t batch);
 void odt_dense_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, uint8_t* y);
 void odt_dense_delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, const odt_sink_t* sink);
 void odt_dense_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy, uint32_t n,

@@ -213,7 +213,8 @@ static void conv_gradient(const odt_ti_layer_t* l, const uint8_t* x, const int8_
       uint32_t channel = o / l->o_group * l->c_group + c;
       for (uint32_t ky = 0; ky < l->k_h; ky++) {
         for (uint32_t kx = 0; kx < l->k_w; kx++) {
-          odt_update_one(u, index++, tap_gradient(l, x, dy, n, o, channel, ky, kx));
+          odt_update_one(u, index, index, tap_gradient(l, x, dy, n, o, channel, ky, kx));
+          index++;
         }
       }
     }
