@@ -1,27 +1,8 @@
 /* Rules 1.4 to 1.7: deltas, offsets, weights, from the last layer to the first trainable one. */
-#include "kernels/kernels.h"
 #include "round.h"
+#include "walk.h"
 
 static int max0(int v) { return v > 0 ? v : 0; }
-
-/* Delta of op's input from that of its output, into out; the producer's mask, one rounding. */
-static void propagate(odt_trainer_t* t, uint32_t i, const odt_view_t* x, const int8_t* dy,
-                      int8_t* out, uint32_t n) {
-  const odt_model_t* m = t->model;
-  const odt_op_t* op = &m->ops[i];
-  int32_t producer = odt_producer(m, (int32_t)i - 1);
-  odt_view_t act = odt_act_view(t, producer, x);
-  bool relu = (m->ops[producer].flags & ODT_OP_FLAG_RELU) != 0;
-  uint32_t count = m->tensors[op->in0].count;
-  odt_delta_t d = {.mask = relu ? &act : NULL, .out = out, .count = count};
-  odt_kernel_t k = odt_kernel_of(t, op);
-  odt_kernel_delta(&k, dy, n, &d);
-  int8_t layer = m->ops[producer].layer;
-  if (layer >= 0) {
-    t->layers[layer].stats.propagated += (uint64_t)n * count;
-    t->layers[layer].stats.zero_propagated += d.zeros;
-  }
-}
 
 static int64_t offset_gradient(const int8_t* dy, uint32_t n, uint32_t n_out, uint32_t positions,
                                uint32_t o) {
@@ -59,6 +40,7 @@ static void gradient_pass(const odt_kernel_t* k, const odt_view_t* in, const int
                           bool measure, bool apply, odt_update_t* u) {
   u->measure = measure;
   u->apply = apply;
+  if (!odt_trains_weights(k->op)) return; /* G is empty */
   odt_kernel_grad(k, in, dy, n, u);
 }
 
@@ -143,18 +125,41 @@ static void update_layer(odt_trainer_t* t, odt_layer_t* l, const odt_view_t* in,
   rec->k = (uint8_t)l->k;
 }
 
+static void update_op(odt_trainer_t* t, uint32_t i, const odt_view_t* x, uint32_t n,
+                      odt_step_record_t* rec) {
+  const odt_model_t* m = t->model;
+  const odt_op_t* op = &m->ops[i];
+  if (op->layer < 0) return;
+  t->layers[op->layer].e_d = t->nodes[odt_tail(m, i)].e_d;
+  odt_view_t in = odt_view_of(t, op->in0, x);
+  update_layer(t, &t->layers[op->layer], &in, odt_delta_of(t, odt_tail(m, i)), n,
+               &rec->layers[op->layer]);
+}
+
+/* The delta of what op i reads, once all deltas it is made of are there: at its first reader. Then
+ * its readers' weights may change. */
+static void pull_input(odt_trainer_t* t, uint32_t i, uint16_t tensor, const odt_view_t* x,
+                       uint32_t n, odt_step_record_t* rec) {
+  const odt_model_t* m = t->model;
+  if (odt_first_reader(m, tensor) != i) return;
+  odt_pull(t, tensor, x, n);
+  for (uint32_t j = i; j < m->n_ops; j++) {
+    if (m->ops[j].in0 == tensor) update_op(t, j, x, n, rec);
+  }
+}
+
 void odt_backward(odt_trainer_t* t, const odt_view_t* x, uint32_t n, odt_step_record_t* rec) {
   const odt_model_t* m = t->model;
-  uint32_t side = 0;
-  for (int32_t i = m->n_ops - 1; i >= m->first_trainable_op; i--) {
+  uint64_t needed = odt_needed(m);
+  t->nodes[m->n_ops - 1].e_d = 0;
+  for (uint32_t i = m->n_ops; i-- > m->first_trainable_op;) {
     const odt_op_t* op = &m->ops[i];
-    if (op->kind == ODT_OP_FLATTEN) continue;
-    const int8_t* dy = t->delta[side];
-    if (i > m->first_trainable_op) propagate(t, (uint32_t)i, x, dy, t->delta[side ^ 1u], n);
-    if (op->layer >= 0) {
-      odt_view_t in = odt_act_view(t, i - 1, x);
-      update_layer(t, &t->layers[op->layer], &in, dy, n, &rec->layers[op->layer]);
+    if (!((needed >> i) & 1u) || odt_passes(m, i)) continue;
+    bool pulls = odt_has_delta(m, needed, op->in0);
+    if (pulls) pull_input(t, i, op->in0, x, n, rec);
+    if (op->in1 != op->in0 && odt_has_delta(m, needed, op->in1)) {
+      pull_input(t, i, op->in1, x, n, rec);
     }
-    side ^= 1u;
+    if (!pulls) update_op(t, i, x, n, rec);
   }
 }

@@ -136,7 +136,8 @@ static void class_weights_prefix(const odt_trainer_t* t, uint8_t* out) {
   odt_sha256_t sha;
   uint8_t hash[32];
   odt_sha256_init(&sha);
-  odt_sha256_update(&sha, t->spec.class_weights, t->model->n_classes);
+  bool classes = t->model->task == ODT_TASK_CLASSIFY; /* others have no weights: of no bytes */
+  odt_sha256_update(&sha, t->spec.class_weights, classes ? t->model->n_classes : 0u);
   odt_sha256_final(&sha, hash);
   memcpy(out, hash, 4);
 }

@@ -60,14 +60,24 @@ static void roll_back(odt_trainer_t* t) {
   }
 }
 
+/* A held-out score: correct of a total; without classes the loss, where less is better. */
+static uint32_t score_limit(const odt_trainer_t* t, uint32_t total) {
+  if (!odt_lower_is_better(t->model)) return total;
+  return total ? ODT_NONE - 1u : 0u;
+}
+
+static bool is_better(const odt_trainer_t* t, uint32_t score) {
+  if (t->best_correct == ODT_NONE) return true;
+  return odt_lower_is_better(t->model) ? score < t->best_correct : score > t->best_correct;
+}
+
 odt_status_t odt_trainer_set_start(odt_trainer_t* t, uint32_t heldout_correct,
                                    uint32_t heldout_total) {
   if (!t->weights_valid || t->step != 0 || t->start_correct != ODT_NONE) {
     return ODT_FAILED_PRECONDITION;
   }
-  if (!odt_lower_is_better(t->model) && heldout_correct > heldout_total)
-    return ODT_INVALID_ARGUMENT;
-  if (heldout_total == 0) return ODT_OK;
+  if (heldout_total == 0 && heldout_correct == 0) return ODT_OK;
+  if (heldout_correct > score_limit(t, heldout_total)) return ODT_INVALID_ARGUMENT;
   t->start_correct = heldout_correct;
   if (t->spec.guard) keep_best(t, heldout_correct);
   return ODT_OK;
@@ -136,8 +146,8 @@ static void fill_layers(const odt_trainer_t* t, odt_epoch_record_t* rec) {
     layer_record(t, l, r);
     deltas += l->stats.deltas;
     nonzero += l->stats.nonzero_deltas;
-    if (l->n_weights && l->stats.steps && l->stats.bits_max == 0 && i + 1u < n)
-      rec->alarms |= ODT_ALARM_DEAD_LAYER;
+    bool silent = l->stats.steps && l->stats.bits_max == 0 && l->n_weights;
+    if (silent && i + 1u < n) rec->alarms |= ODT_ALARM_DEAD_LAYER;
     if (10ull * r->dead_units > 9ull * l->n_offsets) rec->alarms |= ODT_ALARM_DEAD_LAYER;
     if (20ull * r->saturated > l->n_weights) rec->alarms |= ODT_ALARM_SATURATION;
     if (r->mu_clamped) rec->alarms |= ODT_ALARM_MU_CLAMPED;
@@ -152,14 +162,12 @@ odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
     return odt_fail(err, ODT_FAILED_PRECONDITION, "epoch is not complete: position", -1,
                     t->position, t->spec.train_samples, t->spec.train_samples);
   }
-  if (!odt_lower_is_better(t->model) && heldout_correct > heldout_total) {
-    return odt_fail(err, ODT_INVALID_ARGUMENT, "heldout_correct", -1, heldout_correct, 0,
-                    heldout_total);
+  uint32_t limit = score_limit(t, heldout_total);
+  if (heldout_correct > limit) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "heldout_correct", -1, heldout_correct, 0, limit);
   }
   bool check = t->spec.guard && heldout_total > 0;
-  bool better = check && (t->best_correct == ODT_NONE ||
-                          (odt_lower_is_better(t->model) ? heldout_correct < t->best_correct
-                                                         : heldout_correct > t->best_correct));
+  bool better = check && is_better(t, heldout_correct);
   if (t->spec.guard && t->epoch + 1u == t->spec.epochs && t->best_missing && !better) {
     return odt_fail(err, ODT_FAILED_PRECONDITION, "the best's weights are missing", -1, 0, 1, 1);
   }

@@ -69,24 +69,27 @@ static inline void odt_store(uint8_t* p, uint8_t dtype, uint32_t i, int32_t v) {
 /* ---- parts of the trainer ---------------------------------------------------------------------
  */
 
-/* The op that wrote what `op` passes on, stepping over FLATTEN; -1: the network input. */
-int32_t odt_producer(const odt_model_t* m, int32_t op);
 void odt_prequant(const odt_op_t* op, const odt_tensor_t* in, const uint8_t* x, uint8_t* y,
                   uint8_t y_dtype);
 /* Arena layout; t NULL: only the plan. */
 void odt_lay_out(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_t* spec, bool resident,
                  void* base, odt_memory_plan_t* plan);
 const int32_t* odt_offsets_of(const odt_trainer_t* t, const odt_op_t* op);
-/* Forward pass of n samples; fills act[]. */
+/* Forward pass of n samples; x: values of tensor t->source. */
 void odt_forward(odt_trainer_t* t, const odt_view_t* x, uint32_t n);
-/* Output of op i (i = -1: the network input x). FLATTEN shares its input's memory. */
-odt_view_t odt_act_view(const odt_trainer_t* t, int32_t op, const odt_view_t* x);
-/* Deltas and updates from delta[0] = dy; fills rec->layers. */
+/* Deltas and updates from the logits' delta; fills rec->layers. */
 void odt_backward(odt_trainer_t* t, const odt_view_t* x, uint32_t n, odt_step_record_t* rec);
 
+/* Lowest index of the maximum of n logits. */
+uint32_t odt_predicted(uint32_t n, const int8_t* z);
 /* Rule 1.3. Adds the sample's loss to *loss; dy may be NULL. Returns the predicted class. */
 uint32_t odt_loss(const odt_model_t* m, const odt_run_spec_t* spec, const int8_t* z, uint32_t label,
                   int8_t* dy, uint64_t* loss);
+/* The same against n values: regressions and autoencoders. */
+void odt_loss_values(const odt_run_spec_t* spec, uint32_t n, const int8_t* z, const int8_t* target,
+                     int8_t* dy, uint64_t* loss);
+/* odt_samples_fit but for the labels themselves. */
+odt_status_t odt_samples_shape(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err);
 
 int32_t odt_m_max(int k);
 /* The guard's score is a loss (regression, autoencoder) and no count. */

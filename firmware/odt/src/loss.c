@@ -12,20 +12,28 @@ static uint32_t exp2_neg(uint32_t t) {
   return fr == 0 ? 65536u >> ip : ((uint32_t)kExp2[(256u - fr) >> 4] << 8) >> (ip + 1u);
 }
 
+static int32_t dead_zone(const odt_run_spec_t* spec, int32_t e) {
+  return e <= spec->dead_zone && e >= -spec->dead_zone ? 0 : e;
+}
+
 static int32_t mse_delta(const odt_model_t* m, const odt_run_spec_t* spec, int32_t z, uint32_t c,
                          bool correct, uint64_t* loss) {
   int32_t e = z - (correct ? m->target_correct[c] : m->target_wrong[c]);
   *loss += (uint64_t)(e * e);
-  e = clip8(e);
-  return e <= spec->dead_zone && e >= -spec->dead_zone ? 0 : e;
+  return dead_zone(spec, clip8(e));
+}
+
+uint32_t odt_predicted(uint32_t n, const int8_t* z) {
+  uint32_t best = 0;
+  for (uint32_t c = 1; c < n; c++) {
+    if (z[c] > z[best]) best = c;
+  }
+  return best;
 }
 
 uint32_t odt_loss(const odt_model_t* m, const odt_run_spec_t* spec, const int8_t* z, uint32_t label,
                   int8_t* dy, uint64_t* loss) {
-  uint32_t n = m->n_classes, best = 0, sum = 0;
-  for (uint32_t c = 1; c < n; c++) {
-    if (z[c] > z[best]) best = c;
-  }
+  uint32_t n = m->n_classes, best = odt_predicted(n, z), sum = 0;
   bool ce = spec->loss == ODT_LOSS_CE;
   for (uint32_t c = 0; ce && c < n; c++) sum += exp2_neg((uint32_t)(z[best] - z[c]) * m->ce_scale);
   int32_t cw = spec->class_weights[label];
@@ -41,4 +49,13 @@ uint32_t odt_loss(const odt_model_t* m, const odt_run_spec_t* spec, const int8_t
     if (dy) dy[c] = (int8_t)clip8((d * cw + 32) >> 6);
   }
   return best;
+}
+
+void odt_loss_values(const odt_run_spec_t* spec, uint32_t n, const int8_t* z, const int8_t* target,
+                     int8_t* dy, uint64_t* loss) {
+  for (uint32_t c = 0; c < n; c++) {
+    int32_t e = z[c] - target[c];
+    *loss += (uint64_t)(e * e);
+    if (dy) dy[c] = (int8_t)dead_zone(spec, clip8(e));
+  }
 }

@@ -52,27 +52,18 @@ odt_status_t odt_samples_open(odt_samples_t* s, const void* blob, uint32_t bytes
 
 /* What stands beside the data: labels of a classifier, targets of a regression; an autoencoder's
  * targets are its inputs, which frozen samples do not have. */
-static odt_status_t fit_labels(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err) {
+static odt_status_t fit_targets(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err) {
   bool targets = (s->flags & ODT_SAMPLES_TARGETS) != 0, frozen = odt_samples_frozen(s);
   bool want = m->task == ODT_TASK_REGRESS || (m->task == ODT_TASK_AUTOENCODE && frozen);
   if (targets != want) return bad(err, "samples: flags: targets", targets, want, want);
-  if (want) {
-    uint64_t n = ((uint64_t)s->count * m->n_classes + 3u) & ~(uint64_t)3;
-    uint64_t got = (uint64_t)(s->data - (const uint8_t*)s->labels);
-    return n == got ? ODT_OK
-                    : bad(err, "samples: bytes of targets", (int64_t)got, (int64_t)n, (int64_t)n);
-  }
-  if (m->task != ODT_TASK_CLASSIFY) return ODT_OK;
-  for (uint32_t i = 0; i < s->count; i++) {
-    if (s->labels[i] < 0 || s->labels[i] >= m->n_classes) {
-      return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: label", (int32_t)i, s->labels[i], 0,
-                      m->n_classes - 1);
-    }
-  }
-  return ODT_OK;
+  if (!want) return ODT_OK;
+  uint64_t n = ((uint64_t)s->count * m->n_classes + 3u) & ~(uint64_t)3;
+  uint64_t got = (uint64_t)(s->data - (const uint8_t*)s->labels);
+  if (n == got) return ODT_OK;
+  return bad(err, "samples: bytes of targets", (int64_t)got, (int64_t)n, (int64_t)n);
 }
 
-odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err) {
+odt_status_t odt_samples_shape(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err) {
   uint16_t source = m->input;
   if (odt_samples_frozen(s)) {
     if (m->cut == ODT_NO_TENSOR) {
@@ -89,5 +80,15 @@ odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_e
   if (s->sample_len != in->count) {
     return bad(err, "samples: sample_len", s->sample_len, in->count, in->count);
   }
-  return fit_labels(s, m, err);
+  return fit_targets(s, m, err);
+}
+
+odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err) {
+  odt_status_t st = odt_samples_shape(s, m, err);
+  for (uint32_t i = 0; st == ODT_OK && m->task == ODT_TASK_CLASSIFY && i < s->count; i++) {
+    if (s->labels[i] >= 0 && s->labels[i] < m->n_classes) continue;
+    st = odt_fail(err, ODT_INVALID_ARGUMENT, "samples: label", (int32_t)i, s->labels[i], 0,
+                  m->n_classes - 1);
+  }
+  return st;
 }

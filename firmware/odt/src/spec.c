@@ -87,20 +87,6 @@ static odt_status_t check_rules(const odt_run_spec_t* s, odt_error_t* err) {
   return st;
 }
 
-/* Interim: chains of classes only. */
-static odt_status_t check_chain(const odt_model_t* m, odt_error_t* err) {
-  for (int32_t i = 0; i < m->n_ops; i++) {
-    const odt_op_t* op = &m->ops[i];
-    if (op->kind > ODT_OP_FLATTEN || (op->flags & ODT_OP_FLAG_OFFSETS_ONLY) ||
-        (i > 0 && op->in0 != m->ops[i - 1].out)) {
-      return odt_fail(err, ODT_UNIMPLEMENTED, "op: kind", i, op->kind, ODT_OP_PREQUANT,
-                      ODT_OP_FLATTEN);
-    }
-  }
-  if (m->task == ODT_TASK_CLASSIFY) return ODT_OK;
-  return odt_fail(err, ODT_UNIMPLEMENTED, "model: task or arithmetic", -1, m->task, 0, 0);
-}
-
 /* Rule 1.12. apt.k_max alone (mode OFF): the host moves k. */
 static odt_status_t check_precision(const odt_run_spec_t* s, const odt_model_t* m,
                                     odt_error_t* err) {
@@ -140,6 +126,9 @@ static odt_status_t check_mu(const odt_run_spec_t* s, odt_error_t* err) {
 }
 
 static odt_status_t check_loss(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
+  if (m->task != ODT_TASK_CLASSIFY) {
+    return range(err, "loss (regression, autoencoder)", s->loss, ODT_LOSS_MSE, ODT_LOSS_MSE);
+  }
   if (s->loss == ODT_LOSS_MSE && m->target_correct == NULL) {
     return odt_fail(err, ODT_INVALID_ARGUMENT, "loss: the model has no MSE targets", -1, s->loss,
                     ODT_LOSS_CE, ODT_LOSS_CE);
@@ -171,7 +160,6 @@ static odt_status_t check_arith(const odt_run_spec_t* s, const odt_model_t* m, o
 odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
   bool dfp = m->arith == ODT_ARITH_DFP16;
   odt_status_t st = check_arith(s, m, err);
-  if (st == ODT_OK && !dfp) st = check_chain(m, err);
   if (st == ODT_OK && !dfp) st = check_rules(s, err);
   if (st == ODT_OK && !dfp) st = check_precision(s, m, err);
   if (st == ODT_OK) st = range(err, "batch", s->batch, 1, ODT_MAX_BATCH);

@@ -4,6 +4,7 @@
 #include "dfp/dfp.h"
 #include "kernels/layout.h"
 #include "round.h"
+#include "walk.h"
 
 int32_t odt_m_max(int k) {
   int f = k - 8;
@@ -33,20 +34,6 @@ void odt_load_layer(const odt_trainer_t* t, odt_layer_t* l) {
   memcpy(l->off, op->offset, 4u * (size_t)l->n_offsets);
 }
 
-static uint8_t nominal_k(const odt_op_t* op) {
-  uint32_t most = 0;
-  uint8_t nominal = 0;
-  for (uint8_t k = 0; k < 32; k++) {
-    uint32_t n = 0;
-    for (uint32_t o = 0; o < op->n_out; o++) n += op->k_out[o] == k ? 1u : 0u;
-    if (n > most) {
-      most = n;
-      nominal = k;
-    }
-  }
-  return nominal;
-}
-
 static void init_layer16(odt_trainer_t* t, odt_layer_t* l, const odt_op_t* op) {
   l->k = l->best_k = 16;
   l->dtype = ODT_S16;
@@ -67,9 +54,9 @@ static void init_layer(odt_trainer_t* t, uint32_t i) {
   l->dtype = l->k > 8 ? ODT_S16 : ODT_S8;
   l->best_k = l->k;
   l->k_off = t->spec.apt.offsets ? (uint8_t)l->k : 0;
-  l->k_nom = nominal_k(op);
+  l->k_nom = odt_nominal_k(op);
   l->in_out = op->kind == ODT_OP_LINEAR;
-  l->n_weights = op->n_weights;
+  l->n_weights = odt_trains_weights(op) ? op->n_weights : 0;
   l->n_offsets = op->n_out;
   int k_min = op->k_out[0];
   for (uint32_t o = 1; o < op->n_out; o++) k_min = op->k_out[o] < k_min ? op->k_out[o] : k_min;
@@ -135,7 +122,7 @@ static void mark_alive(odt_trainer_t* t, uint32_t n) {
   for (uint32_t i = 0; i < t->model->n_layers; i++) {
     odt_layer_t* l = &t->layers[i];
     if (!l->alive) continue;
-    odt_view_t y = odt_act_view(t, l->op, NULL);
+    odt_view_t y = odt_view_of(t, t->model->ops[l->op].out, NULL);
     uint32_t positions = t->model->tensors[t->model->ops[l->op].out].count / l->n_offsets;
     for (uint32_t o = 0; o < l->n_offsets; o++) {
       uint8_t bit = (uint8_t)(1u << (o & 7u));
@@ -152,37 +139,56 @@ static void mark_alive(odt_trainer_t* t, uint32_t n) {
   }
 }
 
-/* idx: samples of the batch within labels and x, NULL: in order. */
-static void step8(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels, uint32_t n,
+/* Loss of sample i of s, which is sample b of x and z. True where the prediction is right. */
+static bool sample_loss(const odt_trainer_t* t, const odt_samples_t* s, uint32_t i,
+                        const odt_view_t* x, const odt_view_t* z, uint32_t b, int8_t* dy,
+                        uint64_t* loss) {
+  const odt_model_t* m = t->model;
+  const int8_t* logits = (const int8_t*)odt_sample(z, b);
+  if (m->task == ODT_TASK_CLASSIFY) {
+    uint32_t label = (uint32_t)s->labels[i];
+    return odt_loss(m, &t->spec, logits, label, dy, loss) == label;
+  }
+  const int8_t* target = (const int8_t*)odt_sample(x, b);
+  if (s->flags & ODT_SAMPLES_TARGETS) target = s->labels + (size_t)i * m->n_classes;
+  odt_loss_values(&t->spec, m->n_classes, logits, target, dy, loss);
+  return false;
+}
+
+static void count_last(odt_trainer_t* t, const int8_t* dy, uint32_t n) {
+  const odt_model_t* m = t->model;
+  int8_t last = m->ops[odt_head(m, m->n_ops - 1u)].layer;
+  if (last < 0) return;
+  odt_layer_stats_t* stats = &t->layers[last].stats;
+  stats->propagated += n;
+  for (uint32_t i = 0; i < n; i++) stats->zero_propagated += dy[i] == 0 ? 1u : 0u;
+}
+
+/* x: the n samples of s that make the batch. */
+static void step8(odt_trainer_t* t, const odt_samples_t* s, const odt_view_t* x, uint32_t n,
                   odt_step_record_t* rec) {
   const odt_model_t* m = t->model;
   odt_forward(t, x, n);
   mark_alive(t, n);
-  odt_view_t z = odt_act_view(t, m->n_ops - 1, x);
-  uint32_t zeros = 0;
+  odt_view_t z = odt_view_of(t, m->logits, x);
+  int8_t* dy = odt_delta_of(t, m->n_ops - 1u);
   for (uint32_t b = 0; b < n; b++) {
-    uint32_t label = (uint32_t)labels[x->idx ? x->idx[b] : b];
-    int8_t* dy = t->delta[0] + (size_t)b * m->n_classes;
-    uint32_t got = odt_loss(m, &t->spec, (const int8_t*)odt_sample(&z, b), label, dy, &rec->loss);
-    rec->correct += got == label ? 1u : 0u;
-    for (uint32_t c = 0; c < m->n_classes; c++) zeros += dy[c] == 0 ? 1u : 0u;
+    uint32_t i = x->idx ? x->idx[b] : b;
+    int8_t* d = dy + (size_t)b * m->n_classes;
+    rec->correct += sample_loss(t, s, i, x, &z, b, d, &rec->loss) ? 1u : 0u;
   }
-  int8_t last = m->ops[odt_producer(m, m->n_ops - 1)].layer;
-  if (last >= 0) {
-    t->layers[last].stats.propagated += (uint64_t)n * m->n_classes;
-    t->layers[last].stats.zero_propagated += zeros;
-  }
+  count_last(t, dy, n * m->n_classes);
   odt_backward(t, x, n, rec);
 }
 
-static void run_step(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels, uint32_t n,
+static void run_step(odt_trainer_t* t, const odt_samples_t* s, const odt_view_t* x, uint32_t n,
                      odt_step_record_t* rec) {
   memset(rec, 0, sizeof *rec);
   rec->step = t->step;
   if (t->model->arith == ODT_ARITH_DFP16) {
-    odt_dfp_train(t, x, labels, n, rec);
+    odt_dfp_train(t, x, s->labels, n, rec);
   } else {
-    step8(t, x, labels, n, rec);
+    step8(t, s, x, n, rec);
   }
   t->step++;
   t->position += n;
@@ -191,11 +197,13 @@ static void run_step(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels
   odt_apt_after_step(t);
 }
 
-static odt_view_t samples_view(const odt_samples_t* s, const uint16_t* idx) {
+static odt_view_t samples_view(odt_trainer_t* t, const odt_samples_t* s, const uint16_t* idx) {
+  const odt_model_t* m = t->model;
   odt_view_t v = {.base = s->data,
                   .idx = idx,
                   .stride = s->sample_len * odt_elem_bytes(s->dtype),
                   .dtype = s->dtype};
+  t->source = odt_samples_frozen(s) ? odt_root(m, m->cut) : m->input;
   return v;
 }
 
@@ -208,8 +216,8 @@ odt_status_t odt_trainer_step(odt_trainer_t* t, const odt_samples_t* batch, odt_
   }
   if (st == ODT_OK) st = odt_dfp_samples_fit(batch, t->model, err);
   if (st != ODT_OK) return st;
-  odt_view_t x = samples_view(batch, NULL);
-  run_step(t, &x, batch->labels, batch->count, rec);
+  odt_view_t x = samples_view(t, batch, NULL);
+  run_step(t, batch, &x, batch->count, rec);
   return ODT_OK;
 }
 
@@ -231,9 +239,17 @@ odt_status_t odt_trainer_step_resident(odt_trainer_t* t, const odt_samples_t* tr
     odt_order(t->spec.order_seed, t->epoch, t->spec.train_samples, t->order);
     t->order_epoch = t->epoch;
   }
-  odt_view_t x = samples_view(train, t->order + t->position);
-  run_step(t, &x, train->labels, next_batch(t), rec);
+  odt_view_t x = samples_view(t, train, t->order + t->position);
+  run_step(t, train, &x, next_batch(t), rec);
   return ODT_OK;
+}
+
+/* Logits of one sample of the network input. */
+static odt_view_t run_one(odt_trainer_t* t, const uint8_t* sample) {
+  odt_view_t x = {.base = sample, .dtype = t->model->tensors[t->model->input].dtype};
+  t->source = t->model->input;
+  odt_forward(t, &x, 1);
+  return odt_view_of(t, t->model->logits, &x);
 }
 
 odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* logits) {
@@ -242,11 +258,32 @@ odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* 
     odt_dfp_infer(t, sample, logits);
     return ODT_OK;
   }
-  const odt_tensor_t* in = &t->model->tensors[t->model->input];
-  odt_view_t x = {.base = sample, .stride = 0, .dtype = in->dtype};
-  odt_forward(t, &x, 1);
-  odt_view_t z = odt_act_view(t, t->model->n_ops - 1, &x);
+  odt_view_t z = run_one(t, sample);
   memcpy(logits, z.base, t->model->n_classes);
+  return ODT_OK;
+}
+
+odt_status_t odt_trainer_score(odt_trainer_t* t, const uint8_t* sample, uint32_t* score) {
+  if (t->model->arith == ODT_ARITH_DFP16) return ODT_UNIMPLEMENTED;
+  if (t->model->task != ODT_TASK_AUTOENCODE || !t->weights_valid) return ODT_FAILED_PRECONDITION;
+  odt_view_t z = run_one(t, sample);
+  uint64_t loss = 0; /* at most 4096 * 255^2 */
+  odt_loss_values(&t->spec, t->model->n_classes, (const int8_t*)z.base, (const int8_t*)sample, NULL,
+                  &loss);
+  *score = (uint32_t)loss;
+  return ODT_OK;
+}
+
+odt_status_t odt_trainer_freeze(odt_trainer_t* t, const uint8_t* sample, uint8_t* out) {
+  const odt_model_t* m = t->model;
+  if (m->arith == ODT_ARITH_DFP16) return ODT_UNIMPLEMENTED;
+  if (m->cut == ODT_NO_TENSOR) return ODT_FAILED_PRECONDITION;
+  const odt_tensor_t* cut = &m->tensors[m->cut];
+  odt_view_t x = {.base = sample, .dtype = m->tensors[m->input].dtype};
+  t->source = m->input;
+  odt_forward_frozen(t, &x, 0);
+  odt_view_t v = odt_view_of(t, m->cut, &x);
+  memcpy(out, v.base, (size_t)cut->count * odt_elem_bytes(cut->dtype));
   return ODT_OK;
 }
 
@@ -254,22 +291,23 @@ odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t
                               uint32_t* correct, uint64_t* loss, uint32_t* confusion) {
   if (!t->weights_valid) return ODT_FAILED_PRECONDITION;
   const odt_model_t* m = t->model;
-  const odt_tensor_t* in = &m->tensors[m->input];
+  bool classes = m->task == ODT_TASK_CLASSIFY;
   if (first > s->count || n > s->count - first) return ODT_OUT_OF_RANGE;
   if (m->arith == ODT_ARITH_DFP16) {
     return odt_dfp_eval(t, s, first, n, correct, loss, confusion);
   }
-  if (s->dtype != in->dtype || s->sample_len != in->count) return ODT_INVALID_ARGUMENT;
-  odt_view_t x = samples_view(s, NULL);
-  odt_view_t z = odt_act_view(t, m->n_ops - 1, &x);
+  odt_status_t st = odt_samples_shape(s, m, NULL);
+  if (st != ODT_OK) return st;
+  odt_view_t x = samples_view(t, s, NULL);
   for (uint32_t i = first; i < first + n; i++) {
-    if (s->labels[i] < 0 || s->labels[i] >= m->n_classes) return ODT_INVALID_ARGUMENT;
-    uint32_t label = (uint32_t)s->labels[i];
-    x.base = s->data + (size_t)i * s->sample_len;
+    if (classes && (s->labels[i] < 0 || s->labels[i] >= m->n_classes)) return ODT_INVALID_ARGUMENT;
+    x.base = s->data + (size_t)i * x.stride;
     odt_forward(t, &x, 1);
-    uint32_t got = odt_loss(m, &t->spec, (const int8_t*)z.base, label, NULL, loss);
-    *correct += got == label ? 1u : 0u;
-    if (confusion) confusion[label * m->n_classes + got]++;
+    odt_view_t z = odt_view_of(t, m->logits, &x);
+    *correct += sample_loss(t, s, i, &x, &z, 0, NULL, loss) ? 1u : 0u;
+    if (!confusion || !classes) continue;
+    confusion[(uint32_t)s->labels[i] * m->n_classes +
+              odt_predicted(m->n_classes, (const int8_t*)z.base)]++;
   }
   return ODT_OK;
 }

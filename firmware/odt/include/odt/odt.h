@@ -237,8 +237,8 @@ bool odt_run_spec_clamp_mu(odt_run_spec_t* spec);
 typedef struct {
   uint32_t weights_bytes;    /* M and offsets */
   uint32_t best_bytes;       /* the guard's copy; 0 without guard */
-  uint32_t activation_bytes; /* activations, masks */
-  uint32_t gradient_bytes;   /* deltas and row scratch */
+  uint32_t activation_bytes; /* activations that live at the same time, tables, dead-unit bits */
+  uint32_t gradient_bytes;   /* what deltas need beside the activations' places, scratch */
   uint32_t order_bytes;      /* permutation of resident training samples (0: streamed) */
   uint32_t total_bytes;      /* arena needed, with alignment */
 } odt_memory_plan_t;
@@ -321,9 +321,10 @@ odt_status_t odt_trainer_step_resident(odt_trainer_t* t, const odt_samples_t* tr
 odt_status_t odt_trainer_set_k(odt_trainer_t* t, uint32_t layer, uint8_t k, odt_error_t* err);
 /* True when the current epoch's samples are used up and odt_trainer_end_epoch is due. */
 bool odt_trainer_epoch_complete(const odt_trainer_t* t);
-/* Ends the epoch: guard check with the held-out counts (total 0: none), alarms, record with state
- * hash. After the last epoch it also applies the guard (weights := best, b_prev reset) BEFORE
- * hashing. */
+/* Ends the epoch: guard check with the held-out counts (total 0: none; regressions and
+ * autoencoders: heldout_correct is the held-out loss, at most 0xFFFFFFFE, less is better), alarms,
+ * record with state hash. After the last epoch it also applies the guard (weights := best, b_prev
+ * reset) BEFORE hashing. */
 odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
                                    uint32_t heldout_total, odt_epoch_record_t* rec,
                                    odt_error_t* err);
@@ -340,8 +341,15 @@ odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* 
  * upper 8 bits.) Errors: FAILED_PRECONDITION (other arithmetic). */
 odt_status_t odt_trainer_infer16(odt_trainer_t* t, const uint8_t* sample, int16_t* logits,
                                  int32_t* exponent);
+/* Anomaly score of one sample by an autoencoder: the sum of (output - input)^2. Errors:
+ * FAILED_PRECONDITION (other tasks). */
+odt_status_t odt_trainer_score(odt_trainer_t* t, const uint8_t* sample, uint32_t* score);
+/* Runs the frozen part alone: the values of the model's cut tensor for one sample of the network
+ * input, in the tensor's dtype; together they make samples with ODT_SAMPLES_FROZEN, which then
+ * train and evaluate to the same bits. Errors: FAILED_PRECONDITION (no cut). */
+odt_status_t odt_trainer_freeze(odt_trainer_t* t, const uint8_t* sample, uint8_t* out);
 /* Adds n samples to counts: *correct, *loss, and confusion (u32 [n_classes][n_classes], row =
- * label; may be NULL). */
+ * label; may be NULL). Without classes: *loss alone. */
 odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t first, uint32_t n,
                               uint32_t* correct, uint64_t* loss, uint32_t* confusion);
 

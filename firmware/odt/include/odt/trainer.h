@@ -63,6 +63,12 @@ typedef struct {
   int64_t* wide;
   void* scratch;
 } odt_dfp_t;
+/* An op's output; offsets within the region. */
+typedef struct {
+  uint32_t act, delta;
+  int16_t e_d; /* exponent of the delta, last step (rule 1.4) */
+  uint16_t reserved;
+} odt_node_t;
 
 struct odt_trainer {
   const odt_model_t* model;
@@ -79,10 +85,11 @@ struct odt_trainer {
   uint32_t order_epoch; /* epoch that `order` holds; 0xFFFFFFFF: none */
   uint16_t* order;
   odt_layer_t layers[ODT_MAX_LAYERS];
-  uint8_t* act[ODT_MAX_OPS]; /* outputs of the ops from the one before the first trainable on */
-  uint8_t* prefix[2];        /* one sample, between frozen ops before the first trainable */
-  int8_t* delta[2];
-  void* scratch; /* of the kernels */
+  odt_node_t* nodes; /* per op */
+  uint8_t* region;   /* values and deltas, which share it by lifetime */
+  int64_t* sum;      /* in it: accumulators of one sample, where several deltas meet */
+  uint16_t source;   /* tensor that the samples at hand are: the input's or the cut's */
+  void* scratch;     /* of the kernels */
   odt_dfp_t dfp;
   /* A transfer in progress: bytes taken so far and the header being collected. */
   uint32_t write_pos;
