@@ -118,7 +118,11 @@ int odt_layer_mu(odt_trainer_t* t, odt_layer_t* l);
 /* Offsets move in multiples of 2^this. */
 int odt_offset_grid(const odt_layer_t* l);
 /* Rule 1.5's range of mu_weight; lo > hi: none. */
-void odt_mu_range(int k, uint8_t rounding, uint32_t batch, int8_t* lo, int8_t* hi);
+static inline void odt_mu_range(int k, uint8_t rounding, uint32_t batch, int8_t* lo, int8_t* hi) {
+  bool fine = rounding == ODT_ROUND_PSTO || rounding == ODT_ROUND_SR;
+  *lo = (int8_t)(8 - k - (fine ? 4 : 0));
+  *hi = batch == 1 ? 2 : 4;
+}
 /* Stage (0..2) of the step to come; 2 at the end of the run. */
 uint32_t odt_stage(const odt_trainer_t* t);
 void odt_load_layer(const odt_trainer_t* t, odt_layer_t* l);

@@ -6,12 +6,6 @@ uint8_t odt_resolve_rounding(const odt_run_spec_t* spec) {
   return odt_run_spec_k_varies(spec) ? spec->rounding : odt_layer_rounding(spec, spec->k);
 }
 
-void odt_mu_range(int k, uint8_t rounding, uint32_t batch, int8_t* lo, int8_t* hi) {
-  bool fine = rounding == ODT_ROUND_PSTO || rounding == ODT_ROUND_SR;
-  *lo = (int8_t)(8 - k - (fine ? 4 : 0));
-  *hi = batch == 1 ? 2 : 4;
-}
-
 /* Where k varies: what at least one precision in reach allows. */
 void odt_mu_limits(const odt_run_spec_t* spec, int8_t* lo, int8_t* hi) {
   if (!odt_run_spec_k_varies(spec)) {

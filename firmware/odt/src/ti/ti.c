@@ -289,6 +289,11 @@ odt_status_t odt_ti_forward(odt_ti_t* t, const void* input, int32_t n, odt_error
   return st;
 }
 
+static uint8_t rounding_of(const odt_ti_t* t) {
+  if (t->rule_set == ODT_RULE_NITI_LITERAL) return ODT_ROUND_HALF_UP;
+  return t->rounding == ODT_ROUND_DEFAULT ? (uint8_t)ODT_ROUND_PSTO : t->rounding;
+}
+
 static odt_status_t check_settings(const odt_ti_t* t, odt_error_t* err) {
   odt_status_t st = range(err, "rule_set", t->rule_set, ODT_RULE_NITI, ODT_RULE_NITI_LITERAL);
   if (st == ODT_OK) st = range(err, "rounding", t->rounding, ODT_ROUND_DEFAULT, ODT_ROUND_SR);
@@ -301,10 +306,8 @@ static odt_status_t check_settings(const odt_ti_t* t, odt_error_t* err) {
   }
   if (st == ODT_OK) st = range(err, "mu_offset", t->ctx->mu_offset, -8, 7);
   if (st != ODT_OK) return st;
-  odt_run_spec_t spec = {.rule_set = t->rule_set, .rounding = t->rounding, .k = 8};
-  spec.batch = t->batch;
   int8_t lo, hi;
-  odt_mu_limits(&spec, &lo, &hi);
+  odt_mu_range(8, rounding_of(t), t->batch, &lo, &hi);
   return range(err, "mu_weight", t->ctx->mu_weight, lo, hi);
 }
 
@@ -316,11 +319,7 @@ odt_status_t odt_ti_backward(odt_ti_t* t, const void* input, int32_t n, odt_ti_r
   if (st != ODT_OK) return st;
   if (rec) memset(rec, 0, sizeof *rec);
   odt_ti_t run = *t;
-  if (t->rule_set == ODT_RULE_NITI_LITERAL) {
-    run.rounding = ODT_ROUND_HALF_UP;
-  } else if (t->rounding == ODT_ROUND_DEFAULT) {
-    run.rounding = ODT_ROUND_PSTO;
-  }
+  run.rounding = rounding_of(t);
   odt_ti_run_backward(&run, input, (uint32_t)n, rec);
   t->step = run.step;
   memcpy(t->b_prev, run.b_prev, sizeof t->b_prev);

@@ -1,0 +1,265 @@
+// odtc's C files with a program written for TI's interface: gcc and clang on the host, gcc for
+// Cortex-M33 under QEMU; all end in the same weights.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "arc_model.h"
+#include "onnx_fixture.h"
+
+namespace odt::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+struct Output {
+  int code = -1;
+  std::string text;  // standard output and error
+};
+
+Output run(const std::string& command) {
+  Output out;
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "re");
+  if (pipe == nullptr) return out;
+  char buffer[4096];
+  while (const std::size_t n = ::fread(buffer, 1, sizeof buffer, pipe)) out.text.append(buffer, n);
+  const int status = ::pclose(pipe);
+  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return out;
+}
+
+// The library's files that a TI-style project adds (firmware/odt/README.md).
+std::string library() {
+  const std::string src = ODT_SRC;
+  std::string out;
+  for (const char* name : {"ti/check.c", "ti/frozen.c", "ti/layers.c", "ti/snapshot.c", "ti/ti.c",
+                           "ti_prequant.c", "error.c", "round.c", "sha256.c", "kernels/update.c"})
+    out += " " + src + "/" + name;
+  return out + " -I" + src + " -I" + src + "/../include";
+}
+
+const char kStrict[] = " -std=c11 -O2 -Wall -Wextra -Werror ";
+const char kArm[] = " -mcpu=cortex-m33 -mthumb -mfloat-abi=soft ";
+
+class TiArtefacts : public testing::Test {
+ protected:
+  TiArtefacts() {
+    char name[] = "/tmp/odt-ti-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    write("arc.onnx", arc_onnx());
+    write("arc.csv", arc_csv(220));
+  }
+  ~TiArtefacts() override { fs::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(path(name), std::ios::binary) << bytes;
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream in(path(name), std::ios::binary);
+    std::stringstream s;
+    s << in.rdbuf();
+    return s.str();
+  }
+  Output odtc(const std::string& args) const { return run(std::string(ODTC_PATH) + " " + args); }
+  // Artefacts of the arc model into folder `out`.
+  void make(const std::string& out, const std::string& more) const {
+    const Output o =
+        odtc("c " + path("arc.onnx") + " --out " + path(out) + " --data " + path("arc.csv") +
+             " --label-column label --train 123 --val 40 --test 50 " + more);
+    ASSERT_EQ(o.code, 0) << o.text;
+  }
+  std::string sources(const std::string& out) const {
+    std::string s;
+    for (const char* name :
+         {"integer_model_config.c", "train_data.c", "test_vector.c", "tvmgen_default.c"})
+      s += " " + path(out) + "/" + name;
+    return s + " -I" + path(out);
+  }
+  Output on_host(const std::string& compiler, const std::string& out) const {
+    const std::string program = path(out + "-" + compiler);
+    const Output built = run(compiler + kStrict + ODT_TI_TESTS + "/main.c" + sources(out) +
+                             library() + " -o " + program);
+    if (built.code != 0) return built;
+    return run(program);
+  }
+  Output under_qemu(const std::string& out) const {
+    const std::string program = path(out + ".elf"), boards = ODT_BOARDS;
+    const std::string gcc = std::string("arm-none-eabi-gcc") + kArm + kStrict;
+    const std::string object = path(out + "-main.o");
+    Output o = run(gcc + "-Dmain=ti_main -c " + ODT_TI_TESTS + "/main.c -I" + path(out) + " -I" +
+                   ODT_SRC + "/../include -o " + object);
+    if (o.code != 0) return o;
+    o = run(gcc + object + sources(out) + library() + " " + ODT_TI_TESTS + "/qemu_board.c " +
+            boards + "/cortex_m/startup.c -I" + boards +
+            "/cortex_m -fno-move-loop-stores -ffunction-sections " +
+            "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections " +
+            "-Wl,--no-warn-rwx-segments -Wl,--defsym=end=__arena_start -T " + ODT_TI_LINK + " -o " +
+            program);
+    if (o.code != 0) return o;
+    return run(
+        "timeout 100 qemu-system-arm -M mps2-an505 -nographic -monitor none -serial null "
+        "-semihosting-config enable=on,target=native -kernel " +
+        program + " < /dev/null");
+  }
+  static int number(const std::string& text, const std::string& key) {
+    const auto at = text.find(key);
+    return at == std::string::npos ? -1 : std::atoi(text.c_str() + at + key.size());
+  }
+  // The last layer alone, over random features, gets better; two and three layers learn it.
+  static void expect_learnt(const std::string& text, int trainable) {
+    EXPECT_THAT(text, HasSubstr("vectors equal"));
+    EXPECT_THAT(text, HasSubstr("first epoch equal"));
+    EXPECT_LT(number(text, "train before "), 85) << text;
+    EXPECT_LT(number(text, "test before "), 35) << text;
+    EXPECT_GT(number(text, "train after "), number(text, "train before ")) << text;
+    if (trainable == 1) return;
+    EXPECT_GE(number(text, "train after "), 117) << text;
+    EXPECT_GE(number(text, "test after "), 45) << text;
+  }
+  static std::string hash_of(const std::string& text) {
+    const auto at = text.find("hash ");
+    return at == std::string::npos ? "none" : text.substr(at + 5, 64);
+  }
+
+  std::string folder_;
+};
+
+// Trainable layers, 0: all.
+class TiPrograms : public TiArtefacts, public testing::WithParamInterface<int> {};
+
+TEST_P(TiPrograms, LearnAlikeWithGccClangAndOnACortexM33) {
+  make("c", "--trainable " + std::to_string(GetParam()));
+  std::map<std::string, std::string> hashes;
+  for (const char* compiler : {"gcc", "clang"}) {
+    const Output o = on_host(compiler, "c");
+    ASSERT_EQ(o.code, 0) << compiler << ": " << o.text;
+    expect_learnt(o.text, GetParam());
+    hashes[hash_of(o.text)] += std::string(compiler) + " ";
+  }
+  const Output o = under_qemu("c");
+  ASSERT_EQ(o.code, 0) << o.text;
+  expect_learnt(o.text, GetParam());
+  hashes[hash_of(o.text)] += "qemu ";
+  EXPECT_EQ(hashes.size(), 1u) << testing::PrintToString(hashes);
+}
+
+INSTANTIATE_TEST_SUITE_P(FullAndPartial, TiPrograms, testing::Values(0, 2, 1));
+
+TEST_F(TiArtefacts, FilesCompileStrictlyAloneOnEveryCompiler) {
+  make("c", "");
+  const std::string files = sources("c") + " -I" + ODT_SRC + "/../include -c ";
+  const std::string extra = " -Wconversion -Wshadow -Wstrict-prototypes -pedantic ";
+  for (const std::string& compiler :
+       {std::string("gcc"), std::string("clang"), "arm-none-eabi-gcc" + std::string(kArm),
+        "clang --target=arm-none-eabi -ffreestanding" + std::string(kArm)}) {
+    const Output o = run("cd " + folder_ + " && " + compiler + kStrict + extra + files);
+    EXPECT_EQ(o.code, 0) << compiler << ": " << o.text;
+  }
+}
+
+TEST_F(TiArtefacts, FilesHaveTheInterfacesNames) {
+  make("c", "");
+  const std::string h = read("c/integer_model_config.h");
+  for (const char* line :
+       {"#define IS_FULL_MODEL_RETRAIN 1", "#define INPUT_SIZE 128",
+        "#define FROZEN_OUTPUT_SIZE 128", "#define N_CLASSES 2", "#define BATCH_SIZE 8",
+        "#define MU_WEIGHT_DEFAULT 1", "#define MU_OFFSET_DEFAULT 1", "#define N_INT_LAYERS 3",
+        "#define N_TRAINABLE_LAYERS 3", "extern IntLayerDesc_t INT_LAYERS[N_INT_LAYERS];",
+        "extern IntModelCtx_t INT_MODEL;"})
+    EXPECT_THAT(h, HasSubstr(line));
+  const std::string c = read("c/integer_model_config.c");
+  EXPECT_THAT(
+      c, HasSubstr(
+             ".type = INT_LAYER_CONV2D_RELU,\n        .in_size = 128,\n        .out_size = 147,"));
+  EXPECT_THAT(c, HasSubstr("static uint8_t layer0_relu_mask[BATCH_SIZE * 19];"));
+  const std::string data = read("c/train_data.h");
+  for (const char* line :
+       {"#define N_TRAIN_SAMPLES 123", "#define N_VAL_SAMPLES 40", "#define N_TEST_SAMPLES 50",
+        "extern const float TRAIN_INPUTS[123][INPUT_SIZE];"})
+    EXPECT_THAT(data, HasSubstr(line));
+  make("p", "--trainable 2");
+  const std::string partial = read("p/integer_model_config.h");
+  EXPECT_THAT(partial, HasSubstr("#define IS_FULL_MODEL_RETRAIN 0"));
+  EXPECT_THAT(partial, HasSubstr("#define FROZEN_OUTPUT_SIZE 147"));
+  EXPECT_THAT(partial, HasSubstr("#define INPUT_SIZE 128"));
+  EXPECT_THAT(read("p/integer_model_config.c"), HasSubstr(".input_type = INT_INPUT_UINT8"));
+}
+
+TEST_F(TiArtefacts, EqualInputsGiveEqualFilesAndTheSeedShuffles) {
+  make("a", "--seed 3");
+  make("b", "--seed 3");
+  make("c", "--seed 4");
+  for (const auto& f : fs::directory_iterator(path("a"))) {
+    const std::string name = f.path().filename();
+    EXPECT_EQ(read("a/" + name), read("b/" + name));
+  }
+  EXPECT_NE(read("a/train_data.c"), read("c/train_data.c"));
+  EXPECT_EQ(read("a/integer_model_config.c"), read("c/integer_model_config.c"));
+}
+
+TEST_F(TiArtefacts, BadInputIsOneErrorAndLeavesNothingBehind) {
+  const std::string good = "c " + path("arc.onnx") + " --out " + path("out");
+  write("short.csv", "v0,v1,label\n1,2,0\n3,4,1\n5,6,0\n");
+  std::string many = arc_csv(4);
+  many.replace(many.rfind("1\n"), 1, "7");  // three classes
+  write("labels.csv", many);
+  std::string broken = arc_csv(4);
+  broken.replace(broken.find('\n') + 1, 3, "nan");
+  write("nan.csv", broken);
+  write("cut.onnx", arc_onnx().substr(0, 3000));
+  fs::create_directory(path("taken"));
+  write("taken/main.c", "int main(void) { return 0; }\n");
+  const struct {
+    std::string args, text;
+  } kCases[] = {
+      {good + " --trainable 4", "trainable layers 4; expected 1..3"},
+      {good + " --data " + path("none.csv"), "none.csv: cannot open"},
+      {good + " --data " + path("short.csv") + " --label-column label",
+       "short.csv: 2 values per sample"},
+      {good + " --data " + path("labels.csv") + " --label-column label --train 4",
+       "label 2 of sample"},
+      {good + " --data " + path("nan.csv") + " --label-column label --train 4", "nan.csv"},
+      {good + " --data " + path("arc.csv") + " --label-column label --train 500", "train 500"},
+      {"c " + path("cut.onnx") + " --out " + path("out"), "cut.onnx"},
+      {"c " + path("arc.onnx") + " --out " + path("taken"), "taken: holds 'main.c'"},
+      {"c " + path("arc.onnx") + " --out " + path("no/such/place"), "no/such/place"},
+      {"c " + path("arc.onnx") + " --out " + path("arc.csv"),
+       "arc.csv: exists and is not a folder"},
+  };
+  const auto listing = [&] {
+    std::vector<std::string> names;
+    for (const auto& f : fs::recursive_directory_iterator(folder_)) names.push_back(f.path());
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  const auto before = listing();
+  for (const auto& c : kCases) {
+    const Output o = odtc(c.args);
+    EXPECT_EQ(o.code, 1) << c.args;
+    EXPECT_THAT(o.text, HasSubstr(c.text));
+    EXPECT_EQ(std::count(o.text.begin(), o.text.end(), '\n'), 1) << o.text;
+    EXPECT_EQ(listing(), before) << c.args;
+  }
+}
+
+TEST_F(TiArtefacts, AFolderOfItsOwnIsReplacedAsAWhole) {
+  make("c", "");
+  EXPECT_TRUE(fs::exists(path("c/train_data.c")));
+  const Output o = odtc("c " + path("arc.onnx") + " --out " + path("c") + "/ --trainable 1");
+  ASSERT_EQ(o.code, 0) << o.text;
+  EXPECT_FALSE(fs::exists(path("c/train_data.c")));
+  EXPECT_THAT(read("c/integer_model_config.h"), HasSubstr("#define N_INT_LAYERS 1"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()),
+            3);  // no remains
+}
+
+}  // namespace
+}  // namespace odt::test
