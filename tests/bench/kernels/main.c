@@ -122,6 +122,7 @@ int main(void) {
   bench_niti();
   bench_f32();
   bench_dfp_kernels();
+  bench_dfp();
   bench_text("END\n");
   for (;;) __asm__ volatile("wfi");
 }

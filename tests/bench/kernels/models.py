@@ -9,7 +9,7 @@ import sys
 
 PREQUANT, CONV, LINEAR, FLATTEN = 1, 2, 3, 4
 RELU, TRAINABLE = 1, 2
-S8, U8 = 1, 2
+S8, U8, S16 = 1, 2, 3
 NONE = 0xFFFF
 
 
@@ -69,11 +69,12 @@ class Image:
     def bytes(self):
         n_classes = self.tensors[-1][1][0]
         tensors = b""
-        for dtype, dims in self.tensors:
+        for i, (dtype, dims) in enumerate(self.tensors):
             count = 1
             for d in dims:
                 count *= d
-            tensors += struct.pack("<BBbB4HI", dtype, len(dims), 0, 0, *(dims + [0] * (4 - len(dims))), count)
+            exponent = self.exponents[i] if dtype == S16 else 0
+            tensors += struct.pack("<BBbB4HI", dtype, len(dims), exponent, 0, *(dims + [0] * (4 - len(dims))), count)
         ops_off = 64 + len(tensors)
         blob_off = ops_off + 96 * len(self.ops)
         blob = b""
@@ -93,17 +94,41 @@ class Image:
                 flags = 0
             else:
                 n = len(weights)
-                fields = [place(struct.pack(f"<{n}b", *weights)), n, place(struct.pack(f"<{len(op['offset'])}i", *op["offset"])),
-                          len(op["k"]), place(struct.pack(f"<{len(op['k'])}b", *op["k"])), 0]
-                clip = (0, 255) if op["relu"] else (-128, 127)
+                small = op["k"] is not None
+                fields = [place(struct.pack(f"<{n}{'b' if small else 'h'}", *weights)), n,
+                          place(struct.pack(f"<{len(op['offset'])}i", *op["offset"])), len(op["offset"]),
+                          place(struct.pack(f"<{len(op['k'])}b", *op["k"])) if small else 0, 0]
+                clip = (0, 255) if op["relu"] and small else (-128, 127) if small else (
+                    0 if op["relu"] else -32767, 32767)
                 flags = TRAINABLE | (RELU if op["relu"] else 0)
             ops += struct.pack("<BBHHHii6I11Hbb32s", op["kind"], flags, op["in0"], NONE, op["out"], *clip, *fields,
-                               *op.get("conv", [0] * 11), 0, 0, b"")
+                               *op.get("conv", [0] * 11), op.get("e_w", 0), op.get("e_b", 0), b"")
         targets = [place(bytes([40] * n_classes)), place(struct.pack(f"<{n_classes}b", *([-10] * n_classes)))]
         layers = sum(1 for op in self.ops if "weights" in op)
         head = struct.pack("<4sHHIHHHHIIIIHBBII16s", b"ODTM", 1, 64, blob_off + len(blob), len(self.tensors), len(self.ops),
-                           layers, n_classes, 64, ops_off, *targets, 256, 0, 0, 0, 0, b"bench")
+                           layers, n_classes, 64, ops_off, *targets, 256, 0, 1 if self.tensors[-1][0] == S16 else 0, 0, 0, b"bench")
         return head + tensors + ops + blob
+
+
+class Image16(Image):
+    """The same in DFP16: weights uniform over +-fan_in^-0.5, inputs over +-1, offsets of ReLU layers 1."""
+
+    E_BIAS = -20
+
+    def __init__(self, dims, seed):
+        super().__init__(dims, S16, seed)
+        self.exponents = [-15]
+
+    def linear(self, n_out, relu):
+        n_in = self.tensors[-1][1][0]
+        e_w = -15
+        while n_in ** -0.5 <= 2 ** (e_w + 14):
+            e_w -= 1
+        largest = int(n_in ** -0.5 * 2 ** -e_w)
+        w = [self.random.next() % (2 * largest + 1) - largest for _ in range(n_in * n_out)]
+        offset = [1 << -self.E_BIAS if relu else 0] * n_out
+        self._add(LINEAR, [n_out], S16, weights=w, k=None, offset=offset, relu=relu, e_w=e_w, e_b=self.E_BIAS)
+        self.exponents.append(0)
 
 
 def images():
@@ -128,7 +153,10 @@ def images():
     two.conv(16, [3, 3], 1)
     two.conv(16, [3, 3], 1, 128, 50)
     two.linear(2, False)
-    return {"Step": step, "Head": head, "Arc": arc, "ConvA": conv_a, "ConvAHead": conv_a_head,
+    dfp = Image16([147], 0x12345676)
+    dfp.linear(160, True)
+    dfp.linear(2, False)
+    return {"Dfp": dfp, "Step": step, "Head": head, "Arc": arc, "ConvA": conv_a, "ConvAHead": conv_a_head,
             "Conv1": one, "Conv2": two}
 
 

@@ -10,7 +10,7 @@
 
 static odt_model_t model;
 static odt_trainer_t trainer;
-static uint8_t inputs[MAX_STEPS * BATCH * MAX_INPUT];
+static uint8_t inputs[MAX_STEPS * BATCH * MAX_INPUT] __attribute__((aligned(4)));
 static int8_t labels[MAX_STEPS * BATCH];
 
 static odt_run_spec_t spec_of(uint32_t steps, uint8_t rounding, uint8_t shift_source, uint8_t k) {
@@ -31,6 +31,7 @@ static odt_run_spec_t spec_of(uint32_t steps, uint8_t rounding, uint8_t shift_so
 
 static void make_samples(const odt_model_t* m, uint32_t n) {
   uint32_t state = 0x2545F491u, len = m->tensors[m->input].count;
+  len *= odt_elem_bytes(m->tensors[m->input].dtype);
   if (len > MAX_INPUT) bench_fail("input size");
   for (uint32_t i = 0; i < n * len; i++) inputs[i] = (uint8_t)(bench_random(&state) >> 8);
   for (uint32_t i = 0; i < n; i++) {
@@ -48,17 +49,18 @@ static void open_model(const uint8_t* image, uint32_t bytes, const odt_run_spec_
 }
 
 /* Steps 0..steps-1 one by one, the hash of the state after them, and how many deltas were not 0. */
-static void measure_steps(const char* name, const uint8_t* image, uint32_t bytes,
-                          const odt_run_spec_t* spec) {
+void bench_steps(const char* name, const uint8_t* image, uint32_t bytes,
+                 const odt_run_spec_t* spec) {
   open_model(image, bytes, spec);
   const odt_tensor_t* in = &model.tensors[model.input];
+  uint32_t bytes_each = odt_elem_bytes(in->dtype);
   for (uint32_t step = 0; step < spec->train_samples / BATCH; step++) {
     odt_samples_t batch = {.dtype = in->dtype,
                            .count = BATCH,
                            .sample_len = in->count,
                            .label_len = 1,
                            .labels = labels + step * BATCH,
-                           .data = inputs + (size_t)step * BATCH * in->count};
+                           .data = inputs + (size_t)step * BATCH * in->count * bytes_each};
     odt_step_record_t rec;
     odt_error_t err;
     bench_start();
@@ -109,16 +111,16 @@ void bench_niti(void) {
   odt_run_spec_t stale_psto = spec_of(all, ODT_ROUND_PSTO, ODT_SHIFT_STALE, 8);
   odt_run_spec_t k12 = spec_of(all, ODT_ROUND_HALF_UP, ODT_SHIFT_EXACT, 12);
   odt_run_spec_t few = spec_of(3, ODT_ROUND_PSTO, ODT_SHIFT_EXACT, 8);
-  measure_steps("step", kModelStep, kModelStepBytes, &exact);
-  measure_steps("step_stale", kModelStep, kModelStepBytes, &stale);
-  measure_steps("step_stale_psto", kModelStep, kModelStepBytes, &stale_psto);
-  measure_steps("step_k12", kModelStep, kModelStepBytes, &k12);
+  bench_steps("step", kModelStep, kModelStepBytes, &exact);
+  bench_steps("step_stale", kModelStep, kModelStepBytes, &stale);
+  bench_steps("step_stale_psto", kModelStep, kModelStepBytes, &stale_psto);
+  bench_steps("step_k12", kModelStep, kModelStepBytes, &k12);
   measure_forward("fwd", kModelStep, kModelStepBytes);
   measure_forward("fwd_head", kModelHead, kModelHeadBytes);
-  measure_steps("arc", kModelArc, kModelArcBytes, &few);
-  measure_steps("conv_a", kModelConvA, kModelConvABytes, &few);
-  measure_steps("conv_a_head", kModelConvAHead, kModelConvAHeadBytes, &few);
-  measure_steps("conv1", kModelConv1, kModelConv1Bytes, &few);
-  measure_steps("conv2", kModelConv2, kModelConv2Bytes, &few);
+  bench_steps("arc", kModelArc, kModelArcBytes, &few);
+  bench_steps("conv_a", kModelConvA, kModelConvABytes, &few);
+  bench_steps("conv_a_head", kModelConvAHead, kModelConvAHeadBytes, &few);
+  bench_steps("conv1", kModelConv1, kModelConv1Bytes, &few);
+  bench_steps("conv2", kModelConv2, kModelConv2Bytes, &few);
   arena_of_arc();
 }

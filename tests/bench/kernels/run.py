@@ -99,6 +99,11 @@ def f32_figures(run):
 def dfp16_figures(run):
     macs = BATCH * DENSE_MACS
     return [
+        ("dfp16_step_b8_insns", round(steps(run, "dfp_step")), "instructions"),
+        ("dfp16_step_b8_cycles", round(statistics.mean(run.cycles["dfp_step"][1:])), "estimated cycles"),
+        ("dfp16_over_f32_ratio", round(steps(run, "f32_step") / steps(run, "dfp_step"), 3), "x"),
+        ("dfp16_over_f32_cycles_ratio", round(statistics.mean(run.cycles["f32_step"][1:])
+                                              / statistics.mean(run.cycles["dfp_step"][1:]), 3), "x"),
         ("dfp16_fwd_insn_per_mac", round(run.insns["dfp_fwd"][0] / macs, 3), "instructions/MAC"),
         ("dfp16_fwd_cycles_per_mac", round(run.cycles["dfp_fwd"][0] / macs, 3), "estimated cycles/MAC"),
         ("dfp16_delta_insn_per_mac", round(run.insns["dfp_delta"][0] / macs, 3), "instructions/MAC"),
@@ -118,7 +123,7 @@ def check(runs):
         loops = run.insns["loop"]
         if any(abs(got - want) > 10 for got, want in zip(loops, (3000, 15000000))):
             faults.append(f"{name}: loops of 3000 and 15000000 instructions count as {loops}")
-        for what in ("step", "step_stale", "step_stale_psto", "step_k12"):
+        for what in ("step", "step_stale", "step_stale_psto", "step_k12", "dfp_step"):
             if share(run, what) < 95:
                 faults.append(f"{name}: {what}: only {share(run, what):.1f} % of the deltas are non-zero")
     return faults
