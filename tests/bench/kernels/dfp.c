@@ -13,8 +13,8 @@ void bench_dfp(void) {
                       .epochs = 1,
                       .train_samples = 17 * 8,
                       .order_seed = 1,
-                      .lr_m = {20972, 20972, 20972}, /* 0.01, as f32.c */
-                      .lr_s = 21};
+                      .lr_m = {16777, 16777, 16777}, /* 0.0005 */
+                      .lr_s = 25};
   memset(s.class_weights, 64, sizeof s.class_weights);
   bench_steps("dfp_step", kModelDfp, kModelDfpBytes, &s);
 }

@@ -56,7 +56,7 @@ void bench_f32(void) {
   fill();
   for (uint32_t i = 0; i < 3; i++) {
     bench_start();
-    step(&one, &two, 0.01f);
+    step(&one, &two, 0.0005f);
     bench_measured("f32_step", i, bench_stop());
   }
   f32_pack(x, BATCH, N_IN, packed);
@@ -64,6 +64,6 @@ void bench_f32(void) {
   f32_forward(&one, packed, BATCH, 1, hidden);
   bench_measured("f32_fwd", 0, bench_stop());
   bench_start();
-  f32_update(&one, x, dh, BATCH, 0.01f);
+  f32_update(&one, x, dh, BATCH, 0.0005f);
   bench_measured("f32_grad", 0, bench_stop());
 }

@@ -111,7 +111,7 @@ class Image:
 
 
 class Image16(Image):
-    """The same in DFP16: weights uniform over +-fan_in^-0.5, inputs over +-1, offsets of ReLU layers 1."""
+    """The same in DFP16: weights uniform over +-fan_in^-0.5, inputs over +-1, offsets of ReLU layers 2."""
 
     E_BIAS = -20
 
@@ -126,7 +126,7 @@ class Image16(Image):
             e_w -= 1
         largest = int(n_in ** -0.5 * 2 ** -e_w)
         w = [self.random.next() % (2 * largest + 1) - largest for _ in range(n_in * n_out)]
-        offset = [1 << -self.E_BIAS if relu else 0] * n_out
+        offset = [2 << -self.E_BIAS if relu else 0] * n_out
         self._add(LINEAR, [n_out], S16, weights=w, k=None, offset=offset, relu=relu, e_w=e_w, e_b=self.E_BIAS)
         self.exponents.append(0)
 

@@ -1,9 +1,10 @@
 /* Parts of rule 1.13 that every kernel shares. */
-#include "dfp_kernels.h"
+#include "dfp/dfp_dense_dsp.h"
 
 int64_t odt_dfp_bias(const odt_dfp_weights_t* w, uint32_t o) {
   static const int64_t kTop = (int64_t)1 << 62;
   int left = w->bias_left + odt_dfp_below(w, o);
+  if (left >= 0 && left <= 30) return (int64_t)w->bias[o] * ((int64_t)1 << left);
   int64_t v = odt_half_up(w->bias[o], -left);
   return v > kTop ? kTop : v < -kTop ? -kTop : v;
 }
@@ -37,6 +38,38 @@ bool odt_dfp_apply(odt_dfp_update_t* u, int16_t* w, const int64_t* sum, uint32_t
   return true;
 }
 
+#ifdef ODT_DFP_DSP
+/* Value + half, shifted and cut; counts zeros. */
+static inline int32_t rounded(int32_t acc, int32_t half, int s, bool relu, uint32_t* zeros) {
+  int32_t v = (acc + half) >> s, bits;
+  if (relu) {
+    __asm__("usat %0, #15, %0" : "+r"(v));
+  } else {
+    __asm__("ssat %0, #16, %0" : "+r"(v));
+    if (v < -ODT_DFP_MAX) v = -ODT_DFP_MAX;
+  }
+  __asm__("clz %0, %1" : "=r"(bits) : "r"(v));
+  *zeros += (uint32_t)bits >> 5;
+  return v;
+}
+
+static inline uint32_t round_all(const int32_t* acc, int16_t* y, uint32_t n, int s, bool relu) {
+  int32_t half = s > 0 ? 1 << (s - 1) : 0;
+  uint32_t zeros = 0;
+  for (; n > 1u; n -= 2u, acc += 2, y += 2) {
+    int32_t a = rounded(acc[0], half, s, relu, &zeros);
+    odt_dfp_pair_t both =
+        odt_dfp_low((uint32_t)a, (uint32_t)rounded(acc[1], half, s, relu, &zeros));
+    memcpy(y, &both, 4);
+  }
+  if (n > 0) y[0] = (int16_t)rounded(acc[0], half, s, relu, &zeros);
+  return zeros;
+}
+
+uint32_t odt_dfp_round(const int32_t* acc, int16_t* y, uint32_t n, int s, bool relu) {
+  return relu ? round_all(acc, y, n, s, true) : round_all(acc, y, n, s, false);
+}
+#else
 uint32_t odt_dfp_round(const int32_t* acc, int16_t* y, uint32_t n, int s, bool relu) {
   int32_t half = s > 0 ? 1 << (s - 1) : 0, low = relu ? 0 : -ODT_DFP_MAX;
   uint32_t zeros = 0;
@@ -48,3 +81,4 @@ uint32_t odt_dfp_round(const int32_t* acc, int16_t* y, uint32_t n, int s, bool r
   }
   return zeros;
 }
+#endif

@@ -79,18 +79,27 @@ static void move_weights(const job_t* j, odt_dfp_update_t* u) {
   }
 }
 
+static int64_t offset_gradient(const int16_t* dy, uint32_t stride, uint32_t positions, uint32_t n) {
+  int64_t sum = 0;
+  int32_t part = 0; /* of at most 256 samples */
+  if (positions == 1u) {
+    for (; n > 0; n--, dy += stride) part += *dy;
+    return part;
+  }
+  for (; n > 0; n--, dy += stride) {
+    for (uint32_t i = 0; i < positions; i++) sum += dy[i];
+  }
+  return sum;
+}
+
 static void move_offsets(const job_t* j, int32_t lr_m, int s) {
   static const int64_t kFar = (int64_t)1 << 33;
   uint32_t count = j->m->tensors[j->op->out].count, positions = count / j->l->n_offsets;
   uint32_t stride = odt_dfp_even(count);
   for (uint32_t o = 0; o < j->l->n_offsets; o++) {
-    int64_t sum = 0;
-    for (uint32_t b = 0; b < j->n; b++) {
-      const int16_t* p = j->dy + (size_t)b * stride + (size_t)o * positions;
-      for (uint32_t i = 0; i < positions; i++) sum += p[i];
-    }
-    int64_t d = odt_half_up(sum * lr_m, s);
-    d = d > kFar ? kFar : d < -kFar ? -kFar : d;
+    int64_t sum = offset_gradient(j->dy + (size_t)o * positions, stride, positions, j->n);
+    int64_t d = odt_dfp_half_up(sum * lr_m, s);
+    if (s < 16) d = d > kFar ? kFar : d < -kFar ? -kFar : d; /* sums have at most 47 bits */
     int64_t v = j->l->off[o] - d;
     j->l->off[o] = v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
   }
