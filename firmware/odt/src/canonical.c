@@ -65,16 +65,19 @@ bool odt_piece(const odt_trainer_t* t, odt_form_t form, uint32_t at, odt_piece_t
     bool best = form == ODT_FORM_BEST;
     uint32_t values = l->n_weights * (odt_form_k(l, form) > 8 ? 2u : 1u);
     uint32_t head = ODT_STATE_LAYER + (l->k_off ? ODT_STATE_LAYER_OFFSETS : 0u);
-    uint32_t blocked = is_dfp(t) && t->spec.blocked ? l->n_e : 0;
+    uint32_t blocked = is_dfp(t) && t->spec.blocked ? l->n_offsets : 0;
     uint32_t sizes[6] = {state ? head : ODT_WEIGHTS_LAYER,
                          values,
                          (0u - values) & 3u,
                          4u * l->n_offsets,
                          blocked,
                          (0u - blocked) & 3u};
-    void* mem[6] = {
-        NULL, best ? l->best_m : l->m, NULL, best ? l->best_off : l->off, best ? l->best_e : l->e,
-        NULL};
+    void* mem[6] = {NULL,
+                    best ? l->best_m : l->m,
+                    NULL,
+                    best ? l->best_off : l->off,
+                    best ? odt_dfp_best_e(l) : odt_dfp_e(l),
+                    NULL};
     for (uint32_t s = 0; s < 6; s++) {
       p->at += p->n;
       p->n = sizes[s];
@@ -97,7 +100,7 @@ static uint8_t layer_dtype(const odt_trainer_t* t, int k) {
 static uint8_t layer_k(const odt_trainer_t* t, const odt_layer_t* l, odt_form_t form) {
   if (!is_dfp(t)) return (uint8_t)odt_form_k(l, form);
   if (t->spec.blocked) return 0;
-  return (uint8_t)(form == ODT_FORM_BEST ? l->best_e[0] : l->e[0]);
+  return (uint8_t) * (form == ODT_FORM_BEST ? odt_dfp_best_e(l) : odt_dfp_e(l));
 }
 
 static void weights_head(const odt_trainer_t* t, uint8_t* out) {

@@ -28,6 +28,12 @@ static size_t weight_bytes(const odt_trainer_t* t, const odt_layer_t* l) {
   return 2u * (size_t)odt_dfp_stored(t->model, &t->model->ops[l->op]);
 }
 
+/* Offsets, and DFP16's exponents behind them. */
+static size_t offset_bytes(const odt_trainer_t* t, const odt_layer_t* l) {
+  bool dfp = t->model->arith == ODT_ARITH_DFP16;
+  return 4u * (size_t)l->n_offsets + (dfp ? odt_dfp_blocks(t, l) : 0u);
+}
+
 /* M of the weight with ONNX index i. */
 static int32_t weight_at(const odt_trainer_t* t, const odt_layer_t* l, uint32_t i) {
   if (t->model->arith != ODT_ARITH_DFP16) return odt_layer_get(l, i);
@@ -38,9 +44,8 @@ static void keep_best(odt_trainer_t* t, uint32_t correct) {
   for (uint32_t i = 0; i < t->model->n_layers; i++) {
     odt_layer_t* l = &t->layers[i];
     if (l->n_weights) memcpy(l->best_m, l->m, weight_bytes(t, l));
-    if (l->n_e) memcpy(l->best_e, l->e, l->n_e);
     l->best_k = l->k;
-    memcpy(l->best_off, l->off, 4u * (size_t)l->n_offsets);
+    memcpy(l->best_off, l->off, offset_bytes(t, l));
   }
   t->best_step = t->step;
   t->best_correct = correct;
@@ -54,8 +59,7 @@ static void roll_back(odt_trainer_t* t) {
     l->k = l->best_k;
     l->dtype = l->k > 8 ? ODT_S16 : ODT_S8;
     if (l->n_weights) memcpy(l->m, l->best_m, weight_bytes(t, l));
-    if (l->n_e) memcpy(l->e, l->best_e, l->n_e);
-    memcpy(l->off, l->best_off, 4u * (size_t)l->n_offsets);
+    memcpy(l->off, l->best_off, offset_bytes(t, l));
     l->b_prev = 0;
   }
 }

@@ -133,7 +133,7 @@ static odt_status_t take_exponent(odt_trainer_t* t, odt_form_t form, const odt_p
   int8_t e = (int8_t)t->layer_head[form == ODT_FORM_STATE ? 0 : 2];
   if (t->spec.blocked) return ODT_OK;
   odt_status_t st = check_exponent(t, p, e, err);
-  if (st == ODT_OK) (form == ODT_FORM_BEST ? l->best_e : l->e)[0] = e;
+  if (st == ODT_OK) *(form == ODT_FORM_BEST ? odt_dfp_best_e(l) : odt_dfp_e(l)) = e;
   return st;
 }
 

@@ -46,19 +46,15 @@ typedef struct {
   void* best_m;      /* NULL: guard off */
   int32_t* best_off; /* likewise */
   uint8_t* alive;    /* bit per output: was > 0 in this epoch; NULL: no ReLU */
-  /* DFP16: exponents of M, one or one per output; M int16 as the kernels want it (dfp_kernels.h).
-   */
-  int8_t *e, *best_e;
-  uint32_t n_e;
-  int16_t e_d; /* exponent of the last delta at the layer's output */
+  int16_t e_d;       /* exponent of the last delta at the layer's output */
   odt_layer_stats_t stats;
 } odt_layer_t;
 
 /* DFP16 (rule 1.13): the batch at hand, by tensor number. */
 typedef struct {
-  int16_t* act[ODT_MAX_TENSORS];
-  int16_t* delta[ODT_MAX_TENSORS]; /* NULL: needs none */
-  int8_t e_act[ODT_MAX_TENSORS], e_delta[ODT_MAX_TENSORS];
+  uint8_t* base;         /* values and deltas lie from here on: */
+  uint32_t *act, *delta; /* so many times 8 bytes */
+  int8_t *e_act, *e_delta;
   int32_t* acc;
   int64_t* wide;
   void* scratch;

@@ -23,6 +23,13 @@ typedef struct {
 } odt_dfp_graph_t;
 
 void odt_dfp_graph(const odt_model_t* m, odt_dfp_graph_t* g);
+/* Values and deltas of a tensor for the batch, [n][stride]. */
+static inline int16_t* odt_dfp_act(const odt_dfp_t* d, uint32_t tensor) {
+  return (int16_t*)(void*)(d->base + 8u * (size_t)d->act[tensor]);
+}
+static inline int16_t* odt_dfp_delta(const odt_dfp_t* d, uint32_t tensor) {
+  return (int16_t*)(void*)(d->base + 8u * (size_t)d->delta[tensor]);
+}
 /* The op whose ReLU masks tensor's delta; -1: none. */
 int32_t odt_dfp_mask_op(const odt_model_t* m, const odt_dfp_graph_t* g, uint32_t tensor);
 static inline bool odt_dfp_computes(const odt_op_t* op) {
@@ -35,7 +42,15 @@ uint32_t odt_dfp_stored(const odt_model_t* m, const odt_op_t* op);
 /* Position in M of the weight with ONNX index i. */
 uint32_t odt_dfp_stored_at(const odt_model_t* m, const odt_op_t* op, uint32_t i);
 odt_dfp_weights_t odt_dfp_weights_of(const odt_trainer_t* t, const odt_op_t* op, int32_t e_x);
-int32_t odt_dfp_e_max(const odt_layer_t* l);
+/* A layer's exponents: one, or blocked one per output. They lie behind the offsets. */
+static inline uint32_t odt_dfp_blocks(const odt_trainer_t* t, const odt_layer_t* l) {
+  return t->spec.blocked ? l->n_offsets : 1u;
+}
+static inline int8_t* odt_dfp_e(const odt_layer_t* l) { return (int8_t*)(l->off + l->n_offsets); }
+static inline int8_t* odt_dfp_best_e(const odt_layer_t* l) {
+  return (int8_t*)(l->best_off + l->n_offsets);
+}
+int32_t odt_dfp_e_max(const odt_trainer_t* t, const odt_layer_t* l);
 
 /* ---- accumulators to tensors ---- */
 /* Smallest pre for sums up to bound. */

@@ -69,7 +69,7 @@ static void sum_gifts(odt_trainer_t* t, uint32_t tensor, uint32_t b, int32_t e, 
     if (odt_dfp_computes(r.op)) {
       uint32_t stride = odt_dfp_even(t->model->tensors[r.op->out].count);
       wide.shift = down;
-      layer_back(t, r.op, d->delta[r.op->out] + (size_t)b * stride, 1, &wide);
+      layer_back(t, r.op, odt_dfp_delta(d, r.op->out) + (size_t)b * stride, 1, &wide);
       continue;
     }
     int64_t factor = odt_dfp_factor(t->model, r.op);
@@ -97,7 +97,7 @@ static __attribute__((noinline)) void pull(odt_trainer_t* t, const odt_dfp_graph
   odt_dfp_t* d = &t->dfp;
   const odt_tensor_t* x = &m->tensors[tensor];
   odt_dfp_sink_t k = {.acc = d->acc, .stride = odt_dfp_even(x->count)};
-  if (odt_dfp_mask_op(m, g, tensor) >= 0) k.mask = d->act[tensor];
+  if (odt_dfp_mask_op(m, g, tensor) >= 0) k.mask = odt_dfp_act(d, tensor);
   uint32_t at = 0;
   int32_t e = INT32_MIN;
   uint64_t bound = 0;
@@ -111,13 +111,13 @@ static __attribute__((noinline)) void pull(odt_trainer_t* t, const odt_dfp_graph
   k.pre = odt_dfp_pre(bound);
   do {
     if (direct) {
-      layer_back(t, r.op, d->delta[r.op->out], n, &k);
+      layer_back(t, r.op, odt_dfp_delta(d, r.op->out), n, &k);
     } else {
       for (uint32_t b = 0; b < n; b++) sum_gifts(t, tensor, b, e, &k);
     }
   } while (odt_dfp_again(&k));
   uint32_t zeros =
-      odt_dfp_convert(&k, n, x->count, e, false, d->delta[tensor], &d->e_delta[tensor]);
+      odt_dfp_convert(&k, n, x->count, e, false, odt_dfp_delta(d, tensor), &d->e_delta[tensor]);
   count_zeros(t, g, tensor, n, zeros);
 }
 
@@ -125,7 +125,7 @@ static void logits_zeros(odt_trainer_t* t, const odt_dfp_graph_t* g, uint32_t n)
   const odt_tensor_t* z = &t->model->tensors[t->model->logits];
   uint32_t zeros = 0, stride = odt_dfp_even(z->count);
   for (uint32_t b = 0; b < n; b++) {
-    const int16_t* dy = t->dfp.delta[t->model->logits] + (size_t)b * stride;
+    const int16_t* dy = odt_dfp_delta(&t->dfp, t->model->logits) + (size_t)b * stride;
     for (uint32_t i = 0; i < z->count; i++) zeros += dy[i] == 0 ? 1u : 0u;
   }
   count_zeros(t, g, t->model->logits, n, zeros);

@@ -66,7 +66,7 @@ static void compute(odt_trainer_t* t, const odt_op_t* op, uint32_t n) {
   const odt_model_t* m = t->model;
   odt_dfp_t* d = &t->dfp;
   const odt_tensor_t *in = &m->tensors[op->in0], *out = &m->tensors[op->out];
-  const int16_t* x = d->act[op->in0];
+  const int16_t* x = odt_dfp_act(d, op->in0);
   odt_dfp_weights_t w = odt_dfp_weights_of(t, op, d->e_act[op->in0]);
   odt_dfp_sink_t k = {.acc = d->acc, .stride = odt_dfp_even(out->count), .pre = pre_of(m, op, &w)};
   do {
@@ -78,14 +78,14 @@ static void compute(odt_trainer_t* t, const odt_op_t* op, uint32_t n) {
     }
   } while (odt_dfp_again(&k));
   int32_t e = d->e_act[op->in0] + w.e_max + ODT_DFP_CHAIN;
-  odt_dfp_convert(&k, n, out->count, e, (op->flags & ODT_OP_FLAG_RELU) != 0, d->act[op->out],
-                  &d->e_act[op->out]);
+  odt_dfp_convert(&k, n, out->count, e, (op->flags & ODT_OP_FLAG_RELU) != 0,
+                  odt_dfp_act(d, op->out), &d->e_act[op->out]);
 }
 
 static void load_input(odt_trainer_t* t, const odt_view_t* x, uint32_t n) {
   const odt_tensor_t* in = &t->model->tensors[t->model->input];
   uint32_t stride = odt_dfp_even(in->count);
-  int16_t* y = t->dfp.act[t->model->input];
+  int16_t* y = odt_dfp_act(&t->dfp, t->model->input);
   for (uint32_t b = 0; b < n; b++, y += stride) {
     const uint8_t* p = odt_sample(x, b);
     if (x->dtype == ODT_S16) {

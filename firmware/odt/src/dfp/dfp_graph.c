@@ -47,9 +47,10 @@ uint32_t odt_dfp_stored_at(const odt_model_t* m, const odt_op_t* op, uint32_t i)
   return odt_dfp_panel_at(m->tensors[op->in0].count, i / op->n_out, i % op->n_out);
 }
 
-int32_t odt_dfp_e_max(const odt_layer_t* l) {
-  int32_t e = l->e[0];
-  for (uint32_t o = 1; o < l->n_e; o++) e = l->e[o] > e ? l->e[o] : e;
+int32_t odt_dfp_e_max(const odt_trainer_t* t, const odt_layer_t* l) {
+  const int8_t* all = odt_dfp_e(l);
+  int32_t e = all[0];
+  for (uint32_t o = 1; o < odt_dfp_blocks(t, l); o++) e = all[o] > e ? all[o] : e;
   return e;
 }
 
@@ -61,8 +62,8 @@ odt_dfp_weights_t odt_dfp_weights_of(const odt_trainer_t* t, const odt_op_t* op,
     if (l->n_weights > 0) {
       w.w = l->m;
       w.panels = op->kind == ODT_OP_LINEAR;
-      w.e = l->n_e > 1 ? l->e : NULL;
-      w.e_max = odt_dfp_e_max(l);
+      w.e = t->spec.blocked ? odt_dfp_e(l) : NULL;
+      w.e_max = odt_dfp_e_max(t, l);
     }
   }
   w.bias_left = op->e_b - (e_x + w.e_max + ODT_DFP_CHAIN);

@@ -99,16 +99,18 @@ static void pool(odt_trainer_t* t, const odt_op_t* op, uint32_t n) {
                       .pre = odt_dfp_pre(((uint64_t)w.k_h * w.k_w * (uint32_t)factor) << 15)};
   do {
     for (uint32_t b = 0; b < n; b++) {
-      pool_sample(&w, max, factor, d->act[op->in0] + (size_t)b * x_stride, b,
-                  d->act[op->out] + (size_t)b * stride, &k);
+      pool_sample(&w, max, factor, odt_dfp_act(d, op->in0) + (size_t)b * x_stride, b,
+                  odt_dfp_act(d, op->out) + (size_t)b * stride, &k);
     }
   } while (!max && odt_dfp_again(&k));
   if (max) {
     d->e_act[op->out] = d->e_act[op->in0];
-    for (uint32_t b = 0; stride > count && b < n; b++) d->act[op->out][b * stride + count] = 0;
+    for (uint32_t b = 0; stride > count && b < n; b++)
+      odt_dfp_act(d, op->out)[b * stride + count] = 0;
     return;
   }
-  odt_dfp_convert(&k, n, count, d->e_act[op->in0] - 15, false, d->act[op->out], &d->e_act[op->out]);
+  odt_dfp_convert(&k, n, count, d->e_act[op->in0] - 15, false, odt_dfp_act(d, op->out),
+                  &d->e_act[op->out]);
 }
 
 /* The two inputs of ADD and CONCAT at the larger of their exponents. */
@@ -122,8 +124,8 @@ typedef struct {
 static pair_t pair_of(const odt_trainer_t* t, const odt_op_t* op) {
   const odt_dfp_t* d = &t->dfp;
   int8_t ea = d->e_act[op->in0], eb = d->e_act[op->in1], e = ea > eb ? ea : eb;
-  pair_t p = {.a = d->act[op->in0],
-              .b = d->act[op->in1],
+  pair_t p = {.a = odt_dfp_act(d, op->in0),
+              .b = odt_dfp_act(d, op->in1),
               .a_count = t->model->tensors[op->in0].count,
               .b_count = t->model->tensors[op->in1].count,
               .a_down = e - ea,
@@ -145,15 +147,15 @@ static void add(odt_trainer_t* t, const odt_op_t* op, uint32_t n) {
                   odt_dfp_half_up(p.a[at], p.a_down) + odt_dfp_half_up(p.b[at], p.b_down));
     }
   }
-  odt_dfp_convert(&k, n, p.a_count, p.e, (op->flags & ODT_OP_FLAG_RELU) != 0, d->act[op->out],
-                  &d->e_act[op->out]);
+  odt_dfp_convert(&k, n, p.a_count, p.e, (op->flags & ODT_OP_FLAG_RELU) != 0,
+                  odt_dfp_act(d, op->out), &d->e_act[op->out]);
 }
 
 static void concat(odt_trainer_t* t, const odt_op_t* op, uint32_t n) {
   pair_t p = pair_of(t, op);
   uint32_t count = p.a_count + p.b_count, stride = odt_dfp_even(count);
   for (uint32_t b = 0; b < n; b++) {
-    int16_t* y = t->dfp.act[op->out] + (size_t)b * stride;
+    int16_t* y = odt_dfp_act(&t->dfp, op->out) + (size_t)b * stride;
     for (uint32_t i = 0; i < p.a_count; i++) {
       y[i] = (int16_t)odt_dfp_half_up(p.a[b * p.a_stride + i], p.a_down);
     }
@@ -174,8 +176,8 @@ static void resize(odt_trainer_t* t, const odt_op_t* op, uint32_t n) {
   const odt_tensor_t *in = &t->model->tensors[op->in0], *out = &t->model->tensors[op->out];
   uint32_t plane = (uint32_t)in->dims[1] * in->dims[2], stride = odt_dfp_even(out->count);
   for (uint32_t b = 0; b < n; b++) {
-    const int16_t* x = t->dfp.act[op->in0] + (size_t)b * odt_dfp_even(in->count);
-    int16_t* y = t->dfp.act[op->out] + (size_t)b * stride;
+    const int16_t* x = odt_dfp_act(&t->dfp, op->in0) + (size_t)b * odt_dfp_even(in->count);
+    int16_t* y = odt_dfp_act(&t->dfp, op->out) + (size_t)b * stride;
     uint32_t at = 0;
     for (uint32_t c = 0; c < in->dims[0]; c++) {
       for (uint32_t oy = 0; oy < out->dims[1]; oy++) {
@@ -250,7 +252,7 @@ void odt_dfp_move_back(const odt_trainer_t* t, const odt_op_t* op, int which, ui
   const odt_model_t* m = t->model;
   const odt_tensor_t *in0 = &m->tensors[op->in0], *out = &m->tensors[op->out];
   const odt_tensor_t* in = which ? &m->tensors[op->in1] : in0;
-  const int16_t* dy = t->dfp.delta[op->out] + (size_t)b * odt_dfp_even(out->count);
+  const int16_t* dy = odt_dfp_delta(&t->dfp, op->out) + (size_t)b * odt_dfp_even(out->count);
   memset(sum, 0, 4u * (size_t)in->count);
   if (op->kind == ODT_OP_RESIZE) {
     resize_back(in, out, dy, sum);
@@ -260,6 +262,6 @@ void odt_dfp_move_back(const odt_trainer_t* t, const odt_op_t* op, int which, ui
   } else {
     window_t w = window_of(m, op);
     pool_back(&w, op->kind == ODT_OP_MAXPOOL,
-              t->dfp.act[op->in0] + (size_t)b * odt_dfp_even(in->count), dy, sum);
+              odt_dfp_act(&t->dfp, op->in0) + (size_t)b * odt_dfp_even(in->count), dy, sum);
   }
 }

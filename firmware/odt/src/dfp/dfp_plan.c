@@ -89,29 +89,38 @@ static uint64_t place(const odt_model_t* m, const lives_t* v, uint32_t batch, ui
   return end;
 }
 
-/* Frames stay small: each of the tables in a function of its own. */
+/* Frames stay small: the tables in functions of their own. */
 static __attribute__((noinline)) void lay_values(arena_t* a, odt_trainer_t* t, const odt_model_t* m,
                                                  const odt_dfp_graph_t* g, uint32_t batch) {
   lives_t v;
-  uint32_t where[ODT_MAX_TENSORS];
+  uint32_t where[ODT_MAX_TENSORS], start = (uint32_t)(a->used / 8u);
   value_lives(m, g, &v);
-  uint8_t* base = take(a, place(m, &v, batch, where));
-  for (uint32_t i = 0; t && i < m->n_tensors; i++) {
-    if (there(&v, g->root[i]))
-      t->dfp.act[i] = (int16_t*)(void*)(base + 8u * (size_t)where[g->root[i]]);
-  }
+  take(a, place(m, &v, batch, where));
+  for (uint32_t i = 0; t && i < m->n_tensors; i++) t->dfp.act[i] = start + where[g->root[i]];
 }
 
 static __attribute__((noinline)) void lay_deltas(arena_t* a, odt_trainer_t* t, const odt_model_t* m,
                                                  const odt_dfp_graph_t* g, uint32_t batch) {
   lives_t v;
-  uint32_t where[ODT_MAX_TENSORS];
+  uint32_t where[ODT_MAX_TENSORS], start = (uint32_t)(a->used / 8u);
   delta_lives(m, g, &v);
-  uint8_t* base = take(a, place(m, &v, batch, where));
+  take(a, place(m, &v, batch, where));
   for (uint32_t i = 0; t && i < m->n_tensors; i++) {
-    if (!g->need[i]) continue;
-    t->dfp.delta[i] = (int16_t*)(void*)(base + 8u * (size_t)where[g->owner[i]]);
+    t->dfp.delta[i] = g->need[i] ? start + where[g->owner[i]] : 0;
   }
+}
+
+/* What is known of each tensor. */
+static void lay_tables(arena_t* a, odt_trainer_t* t, const odt_model_t* m) {
+  uint32_t n = m->n_tensors;
+  uint32_t* words = take(a, 8ull * n);
+  int8_t* bytes = take(a, 2ull * n);
+  if (!t) return;
+  t->dfp.base = a->base;
+  t->dfp.act = words;
+  t->dfp.delta = words + n;
+  t->dfp.e_act = bytes;
+  t->dfp.e_delta = bytes + n;
 }
 
 static void most(uint64_t* most_so_far, uint64_t n) {
@@ -148,21 +157,16 @@ static void lay_weights(arena_t* a, odt_trainer_t* t, const odt_model_t* m,
                         const odt_run_spec_t* spec, bool best) {
   for (uint32_t i = 0; i < m->n_layers; i++) {
     const odt_op_t* op = &m->ops[m->layer_op[i]];
-    uint32_t n_e = spec->blocked ? op->n_out : 1u;
     void* values = take(a, 2ull * odt_dfp_stored(m, op));
-    void* offsets = take(a, 4ull * op->n_out);
-    void* exponents = take(a, n_e);
+    void* offsets = take(a, 4ull * op->n_out + (spec->blocked ? op->n_out : 1u));
     if (!t) continue;
     odt_layer_t* l = &t->layers[i];
-    l->n_e = n_e;
     if (best) {
       l->best_m = values;
       l->best_off = offsets;
-      l->best_e = exponents;
     } else {
       l->m = values;
       l->off = offsets;
-      l->e = exponents;
     }
   }
 }
@@ -192,6 +196,7 @@ void odt_dfp_lay_out(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_
   if (spec->guard) lay_weights(&a, t, m, spec, true);
   plan->best_bytes = part(&a, at);
   at = a.used;
+  lay_tables(&a, t, m);
   lay_values(&a, t, m, &g, spec->batch);
   lay_alive(&a, t, m);
   plan->activation_bytes = part(&a, at);

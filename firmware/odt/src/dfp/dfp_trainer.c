@@ -49,10 +49,10 @@ static void load_output(const odt_model_t* m, odt_layer_t* l, uint32_t o) {
     int32_t v = w[at] < 0 ? -w[at] : w[at];
     if (v > largest) largest = v;
   }
-  while (largest > 0 && largest * 2 <= ODT_DFP_MAX && l->e[o] > -ODT_DFP_E_MAX) {
+  while (largest > 0 && largest * 2 <= ODT_DFP_MAX && odt_dfp_e(l)[o] > -ODT_DFP_E_MAX) {
     largest *= 2;
     left++;
-    l->e[o]--;
+    odt_dfp_e(l)[o]--;
   }
   for (uint32_t i = 0; i < each; i++) {
     uint32_t at = odt_dfp_stored_at(m, op, dense ? i * op->n_out + o : o * each + i);
@@ -67,9 +67,10 @@ void odt_dfp_load_layer(const odt_trainer_t* t, odt_layer_t* l) {
   int16_t* w = l->m;
   if (stored) memset(w, 0, 2u * (size_t)stored);
   for (uint32_t i = 0; i < l->n_weights; i++) w[odt_dfp_stored_at(m, op, i)] = op->weights16[i];
-  for (uint32_t o = 0; o < l->n_e; o++) l->e[o] = op->e_w;
+  uint32_t blocks = odt_dfp_blocks(t, l);
+  for (uint32_t o = 0; o < blocks; o++) odt_dfp_e(l)[o] = op->e_w;
   bool raise = t->spec.blocked && l->n_weights > 0;
-  for (uint32_t o = 0; raise && o < l->n_e; o++) load_output(m, l, o);
+  for (uint32_t o = 0; raise && o < blocks; o++) load_output(m, l, o);
   memcpy(l->off, op->offset, 4u * (size_t)l->n_offsets);
 }
 
@@ -82,7 +83,8 @@ static void mark_alive(odt_trainer_t* t, uint32_t n) {
     for (uint32_t o = 0; o < l->n_offsets; o++) {
       uint8_t bit = (uint8_t)(1u << (o & 7u));
       for (uint32_t b = 0; b < n && !(l->alive[o >> 3] & bit); b++) {
-        const int16_t* p = t->dfp.act[tensor] + (size_t)b * stride + (size_t)o * positions;
+        const int16_t* p =
+            odt_dfp_act(&t->dfp, tensor) + (size_t)b * stride + (size_t)o * positions;
         for (uint32_t j = 0; j < positions; j++) {
           if (p[j] > 0) l->alive[o >> 3] |= bit;
         }
@@ -96,12 +98,13 @@ static bool sample_loss(odt_trainer_t* t, uint32_t b, const int8_t* label, int16
                         uint64_t* loss, uint32_t* got) {
   const odt_model_t* m = t->model;
   const odt_dfp_t* d = &t->dfp;
-  const int16_t* z = d->act[m->logits] + (size_t)b * odt_dfp_even(m->n_classes);
+  const int16_t* z = odt_dfp_act(d, m->logits) + (size_t)b * odt_dfp_even(m->n_classes);
   if (m->task == ODT_TASK_CLASSIFY) {
     *got = odt_dfp_loss(t, z, d->e_act[m->logits], (uint32_t)label[0], dy, loss);
     return *got == (uint32_t)label[0];
   }
-  const int16_t* x = d->act[m->input] + (size_t)b * odt_dfp_even(m->tensors[m->input].count);
+  const int16_t* x =
+      odt_dfp_act(d, m->input) + (size_t)b * odt_dfp_even(m->tensors[m->input].count);
   bool regress = m->task == ODT_TASK_REGRESS;
   odt_dfp_loss_mse(m, z, d->e_act[m->logits], regress ? label : NULL, x, dy, loss);
   *got = 0;
@@ -120,7 +123,7 @@ void odt_dfp_train(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels, 
   mark_alive(t, n);
   for (uint32_t b = 0; b < n; b++) {
     const int8_t* label = labels + (size_t)(x->idx ? x->idx[b] : b) * label_len(m);
-    int16_t* dy = t->dfp.delta[m->logits] + (size_t)b * stride;
+    int16_t* dy = odt_dfp_delta(&t->dfp, m->logits) + (size_t)b * stride;
     if (sample_loss(t, b, label, dy, &rec->loss, &got)) rec->correct++;
     if (stride > m->n_classes) dy[m->n_classes] = 0;
   }
@@ -160,7 +163,7 @@ odt_status_t odt_trainer_infer16(odt_trainer_t* t, const uint8_t* sample, int16_
   if (!t->weights_valid || m->arith != ODT_ARITH_DFP16) return ODT_FAILED_PRECONDITION;
   odt_view_t x = {.base = sample, .dtype = m->tensors[m->input].dtype};
   odt_dfp_forward(t, &x, 1);
-  memcpy(logits, t->dfp.act[m->logits], 2u * (size_t)m->n_classes);
+  memcpy(logits, odt_dfp_act(&t->dfp, m->logits), 2u * (size_t)m->n_classes);
   if (exponent) *exponent = t->dfp.e_act[m->logits];
   return ODT_OK;
 }
@@ -170,7 +173,7 @@ void odt_dfp_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* logits) {
   uint64_t or_abs = 0;
   odt_view_t x = {.base = sample, .dtype = t->model->tensors[t->model->input].dtype};
   odt_dfp_forward(t, &x, 1);
-  const int16_t* z = t->dfp.act[t->model->logits];
+  const int16_t* z = odt_dfp_act(&t->dfp, t->model->logits);
   for (uint32_t c = 0; c < n; c++) or_abs |= odt_dfp_abs(z[c]);
   int bits = odt_bitlen64(or_abs), s = bits > 7 ? bits - 7 : 0;
   for (uint32_t c = 0; c < n; c++) {

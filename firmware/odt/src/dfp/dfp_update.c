@@ -59,23 +59,23 @@ static void move_block(const job_t* j, odt_dfp_update_t* u, int8_t* e, int32_t o
   }
 }
 
-static void move_weights(const job_t* j, odt_dfp_update_t* u) {
+static void move_weights(const job_t* j, odt_dfp_update_t* u, uint32_t blocks) {
   odt_layer_t* l = j->l;
   bool dense = j->op->kind == ODT_OP_LINEAR;
   uint32_t units = dense ? odt_dfp_stored(j->m, j->op) / 4u : l->n_weights;
   u->w = l->m;
   u->lane = -1;
-  if (l->n_e == 1) {
+  if (blocks == 1) {
     u->to = units;
-    move_block(j, u, &l->e[0], -1);
+    move_block(j, u, odt_dfp_e(l), -1);
     return;
   }
-  uint32_t each = dense ? (j->m->tensors[j->op->in0].count + 1u) / 2u : units / l->n_e;
-  for (uint32_t o = 0; o < l->n_e; o++) {
+  uint32_t each = dense ? (j->m->tensors[j->op->in0].count + 1u) / 2u : units / blocks;
+  for (uint32_t o = 0; o < blocks; o++) {
     u->lane = dense ? (int8_t)(o & 1u) : (int8_t)-1;
     u->from = (dense ? o >> 1 : o) * each;
     u->to = u->from + each;
-    move_block(j, u, &l->e[o], (int32_t)o);
+    move_block(j, u, odt_dfp_e(l) + o, (int32_t)o);
   }
 }
 
@@ -140,8 +140,8 @@ void odt_dfp_update(odt_trainer_t* t, const odt_op_t* op, uint32_t n, odt_layer_
   job_t j = {.m = t->model,
              .op = op,
              .l = l,
-             .x = d->act[op->in0],
-             .dy = d->delta[op->out],
+             .x = odt_dfp_act(d, op->in0),
+             .dy = odt_dfp_delta(d, op->out),
              .n = n,
              .e_dy = d->e_delta[op->out],
              .rate_s = t->spec.lr_s,
@@ -149,8 +149,8 @@ void odt_dfp_update(odt_trainer_t* t, const odt_op_t* op, uint32_t n, odt_layer_
   j.e_sum = d->e_act[op->in0] + j.e_dy + ODT_DFP_CHAIN;
   odt_dfp_update_t u = {.lr_m = lr_m, .stats = t->position / t->spec.batch % 16u == 0};
   move_offsets(&j, lr_m, j.rate_s + op->e_b - j.e_dy);
-  if (l->n_weights > 0) move_weights(&j, &u);
-  int bits = odt_bitlen64(u.or_abs), shift = j.rate_s + odt_dfp_e_max(l) - j.e_sum;
+  if (l->n_weights > 0) move_weights(&j, &u, odt_dfp_blocks(t, l));
+  int bits = odt_bitlen64(u.or_abs), shift = j.rate_s + odt_dfp_e_max(t, l) - j.e_sum;
   shift = shift > 127 ? 127 : shift < -128 ? -128 : shift;
   l->e_d = (int16_t)j.e_dy;
   count_stats(l, &u, bits, shift);
