@@ -1,0 +1,156 @@
+// tests/golden/rules/rules.json: the oracle still says so, and the library does as it says.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "rule_vectors.h"
+
+namespace odt::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+const Json& golden() {
+  static const Json json = [] {
+    std::ifstream in(ODT_GOLDEN_RULES);
+    return Json::parse(in);
+  }();
+  return json;
+}
+
+TEST(Rules, OracleSaysTheSame) {
+  Json now = rule_vectors();
+  for (const char* part : {"rounding", "hash32", "order"}) EXPECT_EQ(now[part], golden()[part]);
+  ASSERT_EQ(now["runs"].size(), golden()["runs"].size());
+  for (size_t i = 0; i < now["runs"].size(); i++) {
+    EXPECT_EQ(now["runs"][i], golden()["runs"][i]) << now["runs"][i]["name"];
+  }
+}
+
+// The vectors are worth something only where something happens in them.
+TEST(Rules, EveryRunTrains) {
+  for (const Json& run : golden()["runs"]) {
+    const Json& steps = run["steps"];
+    ASSERT_FALSE(steps.empty());
+    EXPECT_NE(steps.front()["after"], steps.back()["after"]) << run["name"];
+  }
+}
+
+class Board {
+ public:
+  explicit Board(const Json& run)
+      : image_(bytes_of_hex(run["image"])), blob_(bytes_of_hex(run["samples"])) {
+    odt_run_spec_t spec = spec_of_json(run["spec"]);
+    auto bytes = static_cast<uint32_t>(image_.size());
+    EXPECT_EQ(odt_model_open(&model_, image_.data(), bytes, &err_), ODT_OK) << err_.what;
+    odt_memory_plan_t plan{};
+    odt_trainer_plan(&model_, &spec, true, &plan);
+    arena_.assign(plan.total_bytes / 8 + 1, 0x5A5A5A5A5A5A5A5Au);
+    EXPECT_EQ(odt_trainer_init(trainer.get(), &model_, &spec, true, arena_.data(), plan.total_bytes,
+                               &err_),
+              ODT_OK)
+        << err_.what;
+    EXPECT_EQ(odt_samples_open(&samples, blob_.data(), static_cast<uint32_t>(blob_.size()), &err_),
+              ODT_OK);
+  }
+  StateView state() const {
+    std::vector<uint8_t> out(odt_state_size(trainer.get()));
+    odt_state_read(trainer.get(), 0, out.data(), static_cast<uint32_t>(out.size()));
+    return read_state(out);
+  }
+  const char* what() const { return err_.what ? err_.what : ""; }
+
+  std::unique_ptr<odt_trainer_t> trainer = std::make_unique<odt_trainer_t>();
+  odt_samples_t samples{};
+  odt_error_t err_{};
+
+ private:
+  std::vector<uint8_t> image_, blob_;
+  odt_model_t model_{};
+  std::vector<uint64_t> arena_;
+};
+
+void expect_layers(const StateView& got, const Json& want) {
+  ASSERT_EQ(got.layers.size(), want.size());
+  for (size_t i = 0; i < want.size(); i++) {
+    SCOPED_TRACE("layer " + std::to_string(i));
+    const LayerView& l = got.layers[i];
+    EXPECT_EQ(l.m, want[i]["weights"].get<Values>());
+    EXPECT_EQ(l.off, want[i]["offsets"].get<Values>());
+    EXPECT_EQ(l.k, want[i]["k"].get<int>());
+    EXPECT_EQ(l.b_prev, want[i]["b_prev"].get<int>());
+    EXPECT_EQ(l.k_off, want[i].value("k_off", 0));
+    EXPECT_EQ(l.exponents, want[i].value("exponents", Values{}));
+    std::vector<uint64_t> sums = {l.a, l.n}, of_offsets = {l.a_off, l.n_off};
+    EXPECT_EQ(sums, want[i].value("apt", std::vector<uint64_t>{0, 0}));
+    EXPECT_EQ(of_offsets, want[i].value("apt_offsets", std::vector<uint64_t>{0, 0}));
+  }
+}
+
+void expect_record(const odt_step_record_t& rec, const Json& want) {
+  EXPECT_EQ(rec.loss, want["loss"].get<uint64_t>());
+  EXPECT_EQ(rec.correct, want["correct"].get<uint32_t>());
+  for (size_t i = 0; i < want["layers"].size(); i++) {
+    const Json& layer = want["layers"][i];
+    EXPECT_EQ(rec.layers[i].bits, layer["bits"].get<int>()) << i;
+    EXPECT_EQ(rec.layers[i].k, layer["k"].get<int>()) << i;
+    if (layer.contains("shift")) {
+      EXPECT_EQ(rec.layers[i].shift, layer["shift"].get<int>()) << i;
+    }
+  }
+}
+
+void end_epoch(Board& board, const Json& run, const Json& last_step) {
+  odt_trainer_t* t = board.trainer.get();
+  uint32_t score = 0, total = run["spec"].value("heldout_samples", 0u);
+  if (run.contains("heldout_scores")) {
+    score = run["heldout_scores"][odt_trainer_epoch_count(t) + 1].get<uint32_t>();
+  }
+  odt_epoch_record_t rec{};
+  ASSERT_EQ(odt_trainer_end_epoch(t, score, total, &rec, &board.err_), ODT_OK) << board.what();
+  for (size_t i = 0; i < last_step["layers"].size(); i++) {
+    EXPECT_EQ(rec.layers[i].e_d, last_step["layers"][i]["e_d"].get<int>()) << i;
+  }
+}
+
+class RuleRunTest : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(RuleRunTest, LibraryDoesAsItSays) {
+  const Json& run = golden()["runs"][GetParam()];
+  Board board(run);
+  if (HasFailure()) return;
+  odt_trainer_t* t = board.trainer.get();
+  if (run.contains("heldout_scores")) {
+    odt_trainer_set_start(t, run["heldout_scores"][0].get<uint32_t>(),
+                          run["spec"]["heldout_samples"].get<uint32_t>());
+  }
+  for (size_t i = 0; i < run["steps"].size(); i++) {
+    SCOPED_TRACE("step " + std::to_string(i));
+    odt_step_record_t rec{};
+    ASSERT_EQ(odt_trainer_step_resident(t, &board.samples, &rec, &board.err_), ODT_OK)
+        << board.what();
+    expect_record(rec, run["steps"][i]);
+    expect_layers(board.state(), run["steps"][i]["after"]);
+    if (HasFailure()) return;
+    if (odt_trainer_epoch_complete(t)) {
+      end_epoch(board, run, run["steps"][i]);
+      continue;
+    }
+    for (const Json& steer : run.value("set_k", Json::array())) {
+      if (steer[0].get<size_t>() != i) continue;
+      ASSERT_EQ(odt_trainer_set_k(t, steer[1].get<uint32_t>(), steer[2].get<uint8_t>(), nullptr),
+                ODT_OK);
+    }
+  }
+  EXPECT_TRUE(odt_trainer_done(t));
+  expect_layers(board.state(), run["end"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Golden, RuleRunTest, ::testing::Range(size_t{0}, golden()["runs"].size()),
+    [](const auto& param_info) {
+      return golden()["runs"][param_info.param]["name"].template get<std::string>();
+    });
+
+}  // namespace
+}  // namespace odt::testing
