@@ -6,8 +6,6 @@
 namespace odt::testing {
 namespace {
 
-constexpr bool kCompareExponents = false;
-
 struct Engine {
   std::vector<uint8_t> image;
   odt_model_t model{};
@@ -241,8 +239,7 @@ class Comparison {
       return streamed_.failure("end_epoch");
     }
     std::string d;
-    bool exponents = kCompareExponents || run_.net.arith == 1;
-    for (size_t i = 0; exponents && i < last.size() && d.empty(); i++) {
+    for (size_t i = 0; i < last.size() && d.empty(); i++) {
       d = differ("e_d of layer " + std::to_string(i), rec.layers[i].e_d, last[i].e_d);
     }
     if (!run_.spec.guard) return d;
@@ -265,5 +262,27 @@ class Comparison {
 }  // namespace
 
 Difference compare(const ComparedRun& run) { return Comparison(run).go(); }
+
+LibraryStep library_step(const ComparedRun& run) {
+  LibraryStep out;
+  Engine engine;
+  if (!engine.start(run, true, &out.failure)) return out;
+  std::vector<int> all;
+  for (int i = 0; i < static_cast<int>(run.spec.train_samples); i++) all.push_back(i);
+  std::vector<uint8_t> blob = samples_blob(run.net, run.samples, all);
+  odt_samples_t samples{};
+  odt_trainer_t* t = engine.trainer.get();
+  if (odt_samples_open(&samples, blob.data(), static_cast<uint32_t>(blob.size()), &engine.err)) {
+    out.failure = engine.failure("samples_open");
+    return out;
+  }
+  out.before = read_state(engine.state());
+  if (odt_trainer_step_resident(t, &samples, &out.record, &engine.err)) {
+    out.failure = engine.failure("step_resident");
+  }
+  out.after = read_state(engine.state());
+  odt_trainer_end_epoch(t, 0, 0, &out.epoch, nullptr);
+  return out;
+}
 
 }  // namespace odt::testing

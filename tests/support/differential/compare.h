@@ -38,6 +38,15 @@ struct Difference {
   std::string text;      // empty: equal
 };
 Difference compare(const ComparedRun& run);
+// What the library alone does in a run whose first epoch is one step.
+struct LibraryStep {
+  std::string failure;
+  StateView before, after;
+  odt_step_record_t record{};
+  odt_epoch_record_t epoch{};
+};
+LibraryStep library_step(const ComparedRun& run);
+
 std::string describe_run(const ComparedRun& run);
 
 }  // namespace odt::testing

@@ -1,5 +1,7 @@
 #include "rule_runs.h"
 
+#include <cstdlib>
+
 #include "rule_net.h"
 
 namespace odt::testing {
@@ -69,8 +71,8 @@ void weights(Runs& all) {
   for (int mu : {-8, 0, 7}) {
     ComparedRun run = plain_run(two_dense(2, 5), 6, 4, 1);
     run.spec.mu_offset = static_cast<int8_t>(mu);
-    all.put("offsets_mu_" + std::to_string(mu), "1.6 T_o of k_min below 3 and above; mu_offset",
-            run);
+    all.put("offsets_mu_" + std::string(mu < 0 ? "minus_" : "") + std::to_string(std::abs(mu)),
+            "1.6 T_o of k_min below 3 and above; mu_offset", run);
   }
   NetSpec uneven = two_dense();
   uneven.layers[0].k = {7, 5, 9, 7, 5};

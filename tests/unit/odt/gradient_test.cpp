@@ -8,110 +8,10 @@
 #include <map>
 
 #include "compare.h"
+#include "real_net.h"
 
 namespace odt::testing {
 namespace {
-
-using Reals = std::vector<double>;
-
-// The network in real numbers. Weights and offsets are those of the image, moved by a test.
-class RealNet {
- public:
-  explicit RealNet(const NetSpec& net) : graph_(net) {
-    for (size_t i = 0; i < graph_.ops(); i++) {
-      const LayerSpec& l = graph_.op(i);
-      bool dfp16 = net.arith == 1;
-      if (dfp16) {
-        weights_.emplace_back(l.weights16.begin(), l.weights16.end());
-      } else {
-        weights_.emplace_back(l.weights.begin(), l.weights.end());
-      }
-      offsets_.emplace_back(l.offsets.begin(), l.offsets.end());
-      if (!dfp16 || !graph_.is_compute(i)) continue;
-      for (double& w : weights_[i]) w = std::ldexp(w, l.e_w);
-      for (double& b : offsets_[i]) b = std::ldexp(b, l.e_b);
-    }
-  }
-
-  double& weight(size_t op, size_t i) { return weights_[op][i]; }
-  double& offset(size_t op, size_t i) { return offsets_[op][i]; }
-  const OracleGraph& graph() const { return graph_; }
-
-  // `paths`: which ReLUs let through and which inputs the maxima come from.
-  double loss(const std::vector<Values>& xs, const std::vector<Values>& targets,
-              std::vector<size_t>* paths) const {
-    double sum = 0;
-    paths->clear();
-    for (size_t b = 0; b < xs.size(); b++) {
-      Reals z = forward(xs[b], paths);
-      for (size_t c = 0; c < z.size(); c++) {
-        double d = z[c] - static_cast<double>(targets[b][c]);
-        sum += d * d / 2;
-      }
-    }
-    return sum;
-  }
-
-  Reals logits(const Values& x) const {
-    std::vector<size_t> paths;
-    return forward(x, &paths);
-  }
-
- private:
-  Reals forward(const Values& x, std::vector<size_t>* paths) const {
-    std::vector<Reals> t{Reals(x.begin(), x.end())};
-    for (size_t i = 0; i < graph_.ops(); i++) t.push_back(op(i, t, paths));
-    return t.back();
-  }
-
-  bool dfp16() const { return graph_.net().arith == 1; }
-  double scale(size_t i, size_t o) const {
-    const LayerSpec& l = graph_.op(i);
-    if (l.k.empty() || dfp16()) return 1;
-    return (l.mult.empty() ? 1.0 : l.mult[o]) / std::ldexp(1.0, l.k[o]);
-  }
-
-  Reals op(size_t i, const std::vector<Reals>& t, std::vector<size_t>* paths) const {
-    const LayerSpec& l = graph_.op(i);
-    const Reals& x = t[graph_.input(i, 0)];
-    Reals y(graph_.size(i + 1), 0.0);
-    if (graph_.is_compute(i)) {
-      graph_.products(i,
-                      [&](size_t w, size_t in, size_t out) { y[out] += weights_[i][w] * x[in]; });
-      for (size_t j = 0; j < y.size(); j++) {
-        size_t o = j / graph_.positions(i);
-        y[j] = (y[j] + offsets_[i][o]) * scale(i, o);
-      }
-    } else if (l.kind == OpKind::kMaxPool) {
-      std::vector<size_t> from(y.size());
-      std::fill(y.begin(), y.end(), -1e300);
-      graph_.links(i, [&](int, size_t in, size_t out) {
-        if (x[in] > y[out]) from[out] = in;
-        y[out] = std::max(y[out], x[in]);
-      });
-      paths->insert(paths->end(), from.begin(), from.end());
-    } else {
-      graph_.links(i, [&](int which, size_t in, size_t out) {
-        double m = 1;
-        if (l.kind == OpKind::kAdd && !dfp16()) {
-          m = std::ldexp(l.offsets[static_cast<size_t>(which)], -20);
-        }
-        if (l.kind == OpKind::kAvgPool || l.kind == OpKind::kGap) {
-          m = 1.0 / static_cast<double>(graph_.area(i));
-        }
-        y[out] += m * t[graph_.input(i, which)][in];
-      });
-    }
-    for (double& v : y) {
-      if (l.relu) paths->push_back(v > 0 ? 1 : 0);
-      if (l.relu && v < 0) v = 0;
-    }
-    return y;
-  }
-
-  OracleGraph graph_;
-  std::vector<Reals> weights_, offsets_;
-};
 
 // Slope of the loss along one parameter; nothing at a kink.
 bool slope(RealNet& net, double& parameter, const std::vector<Values>& xs,
@@ -179,7 +79,7 @@ void count_kinds(const OracleGraph& g, Checked* done) {
 
 struct Moved {
   Values weights, offsets;  // before minus after
-  int bits = 0, ws = 0, e_d = 0;
+  int ws = 0, e_d = 0;
 };
 
 // Gradient sums as the parameters show them, against the slopes.
@@ -217,6 +117,14 @@ struct ExactRun {
   std::vector<Values> xs, targets;
 };
 
+void give_samples(ExactRun* e) {
+  e->run.samples.dtype = e->run.net.input_dtype;
+  e->run.samples.flags = 1;
+  e->run.samples.values = e->xs;
+  e->run.samples.targets = e->targets;
+  e->run.samples.labels.assign(e->xs.size(), 0);
+}
+
 bool exact_run(uint32_t seed, bool graphs, ExactRun* out) {
   Choices c(seed);
   GraphLimits limits;
@@ -247,6 +155,7 @@ bool exact_run(uint32_t seed, bool graphs, ExactRun* out) {
     out->xs.push_back(x);
     out->targets.push_back(t);
   }
+  give_samples(out);
   return true;
 }
 
@@ -269,7 +178,6 @@ bool oracle_step(const ExactRun& e, std::vector<Moved>* moved) {
     for (size_t o = 0; o < after.off.size(); o++) {
       m.offsets.push_back(before[i].off[o] - after.off[o]);
     }
-    m.bits = after.bits;
     m.ws = after.ws;
     m.e_d = after.e_d;
     moved->push_back(m);
@@ -298,39 +206,69 @@ std::vector<size_t> trainable_ops(const NetSpec& net) {
   return ops;
 }
 
-TEST(Gradient, OracleEqualsFiniteDifferences) {
+// The same step of the library.
+void library_step(const ExactRun& e, std::vector<Moved>* moved) {
+  LibraryStep step = library_step(e.run);
+  ASSERT_EQ(step.failure, "");
+  for (size_t i = 0; i < step.after.layers.size(); i++) {
+    const LayerView &before = step.before.layers[i], &after = step.after.layers[i];
+    Moved m;
+    for (size_t w = 0; w < after.m.size(); w++) m.weights.push_back(before.m[w] - after.m[w]);
+    for (size_t o = 0; o < after.off.size(); o++) {
+      m.offsets.push_back(before.off[o] - after.off[o]);
+    }
+    m.ws = step.record.layers[i].shift;
+    m.e_d = step.epoch.layers[i].e_d;
+    moved->push_back(m);
+  }
+}
+
+void check_integers(bool library) {
   Checked done;
   for (uint32_t seed = 1; seed <= 10000 && done.nets < 1000; seed++) {
     ExactRun e;
     std::vector<Moved> moved;
     if (!exact_run(seed, true, &e) || !oracle_step(e, &moved)) continue;
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + describe_net(e.run.net));
+    if (library) {
+      moved.clear();
+      library_step(e, &moved);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
     RealNet real(e.run.net);
     Choices c(seed);
     std::vector<size_t> ops = trainable_ops(e.run.net);
     for (size_t i = 0; i < ops.size(); i++) {
       check_layer(c, real, ops[i], moved[i], e.xs, e.targets, &done);
-      if (HasFatalFailure()) return;
+      if (::testing::Test::HasFatalFailure()) return;
     }
     count_kinds(real.graph(), &done);
   }
   expect_enough(done);
 }
 
-// DFP16: small integers in Q8, so that roundings are far below what is compared.
-void make_dfp_exact(Choices& c, NetSpec& net) {
+TEST(Gradient, OracleEqualsFiniteDifferences) { check_integers(false); }
+TEST(Gradient, LibraryEqualsFiniteDifferences) { check_integers(true); }
+
+// DFP16: small integers in Q8, so that roundings are far below what is compared. False where an
+// average is rounded: a ReLU at 0 could then let through on one side alone.
+bool make_dfp_exact(Choices& c, NetSpec& net) {
   OracleGraph graph(net);
-  net.input_dtype = DType::kS8;
-  net.input_exponent = net.target_exponent = 0;
+  net.input_dtype = DType::kS16;
+  net.input_exponent = -8;
+  net.target_exponent = 0;
   for (size_t i = 0; i < net.layers.size(); i++) {
-    if (!graph.is_compute(i)) continue;
     LayerSpec& l = net.layers[i];
+    bool average = l.kind == OpKind::kAvgPool || l.kind == OpKind::kGap;
+    if (average && !is_power_of_two(graph.area(i))) return false;
+    if (!graph.is_compute(i)) continue;
     for (int16_t& w : l.weights16) {
       w = static_cast<int16_t>(c.chance(40) ? c.range(-2, 2) * 256 : 0);
     }
     for (int32_t& b : l.offsets) b = c.range(-3, 3) * 256;
     l.e_w = l.e_b = -8;
   }
+  return true;
 }
 
 struct DfpMoved {
@@ -397,7 +335,7 @@ bool exact_dfp_run(uint32_t seed, ExactRun* out) {
   limits.dfp16 = true;
   limits.task = 1;
   NetSpec& net = out->run.net = random_graph(c, limits);
-  make_dfp_exact(c, net);
+  if (!make_dfp_exact(c, net)) return false;
   odt_run_spec_t& s = out->run.spec;
   s.rule_set = ODT_RULE_DFP16;
   s.loss = ODT_LOSS_MSE;
@@ -412,7 +350,7 @@ bool exact_dfp_run(uint32_t seed, ExactRun* out) {
   RealNet real(net);
   for (uint32_t b = 0; b < s.train_samples; b++) {
     Values x, t;
-    for (uint32_t i = 0; i < count(net.input_dims); i++) x.push_back(c.range(-8, 8));
+    for (uint32_t i = 0; i < count(net.input_dims); i++) x.push_back(256 * c.range(-8, 8));
     // The loss rounds the logits to its own exponent: only whole ones are exact.
     for (double z : real.logits(x)) {
       if (z != std::floor(z) || std::fabs(z) > 120) return false;
@@ -421,30 +359,43 @@ bool exact_dfp_run(uint32_t seed, ExactRun* out) {
     out->xs.push_back(x);
     out->targets.push_back(t);
   }
+  give_samples(out);
   return true;
 }
 
-TEST(Gradient, Dfp16OracleEqualsFiniteDifferences) {
+void check_dfp16(bool library) {
   Checked done;
   for (uint32_t seed = 1; seed <= 10000 && done.nets < 1000; seed++) {
     ExactRun e;
     if (!exact_dfp_run(seed, &e)) continue;
-    std::unique_ptr<Reference> reference = reference_of(e.run);
-    std::vector<LayerView> before = reference->layers();
-    reference->step(e.xs, std::vector<int>(e.xs.size(), 0), e.targets);
-    std::vector<DfpMoved> moved = dfp_difference(e.run.net, before, reference->layers());
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + describe_run(e.run));
+    std::vector<LayerView> before, after;
+    if (library) {
+      LibraryStep step = library_step(e.run);
+      ASSERT_EQ(step.failure, "");
+      before = step.before.layers;
+      after = step.after.layers;
+    } else {
+      std::unique_ptr<Reference> reference = reference_of(e.run);
+      before = reference->layers();
+      reference->step(e.xs, e.run.samples.labels, e.targets);
+      after = reference->layers();
+    }
+    std::vector<DfpMoved> moved = dfp_difference(e.run.net, before, after);
     RealNet real(e.run.net);
     Choices c(seed);
     std::vector<size_t> ops = trainable_ops(e.run.net);
     for (size_t i = 0; i < ops.size(); i++) {
       check_dfp_layer(c, real, ops[i], moved[i], e, &done);
-      if (HasFatalFailure()) return;
+      if (::testing::Test::HasFatalFailure()) return;
     }
     count_kinds(real.graph(), &done);
   }
   expect_enough(done);
 }
+
+TEST(Gradient, Dfp16OracleEqualsFiniteDifferences) { check_dfp16(false); }
+TEST(Gradient, Dfp16LibraryEqualsFiniteDifferences) { check_dfp16(true); }
 
 }  // namespace
 }  // namespace odt::testing
