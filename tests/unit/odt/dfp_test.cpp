@@ -1,131 +1,11 @@
-// The DFP16 engine behind the trainer's functions: whole runs with recorded hashes, restore at
-// every step, plan, settings, images and samples at and beyond their limits, evaluation.
-#include "dfp/dfp.h"
-
-#include <gtest/gtest.h>
-
-#include <cstring>
-
-#include "dfp_image.h"
-#include "fixture.h"
+// The DFP16 engine behind the trainer's functions: whole runs with recorded hashes, plan, settings,
+// images and samples at and beyond their limits, evaluation.
+#include "dfp_fixture.h"
 
 namespace odt::testing::dfp {
 namespace {
 
 constexpr bool kChain32 = ODT_DFP_CHAIN != 0;
-
-LayerSpec weighted(Random& r, OpKind kind, uint32_t fan_in, uint32_t n, uint32_t outputs,
-                   bool relu) {
-  LayerSpec l;
-  l.kind = kind;
-  l.relu = relu;
-  l.trainable = true;
-  std::vector<float> w(n), b(outputs);
-  float scale = 1.4f / std::sqrt(static_cast<float>(fan_in));
-  for (float& v : w) v = scale * static_cast<float>(r.range(-10000, 10000)) / 10000.0f;
-  for (float& v : b) v = 0.1f * static_cast<float>(r.range(-10000, 10000)) / 10000.0f;
-  set_dfp_layer(&l, w, b, outputs);
-  return l;
-}
-LayerSpec dense(Random& r, uint32_t in, uint32_t out, bool relu = false) {
-  return weighted(r, OpKind::kLinear, in, in * out, out, relu);
-}
-LayerSpec conv(Random& r, uint32_t in, uint32_t out, uint16_t k, bool relu, uint16_t pad = 0) {
-  LayerSpec l = weighted(r, OpKind::kConv2d, in * k * k, in * out * k * k, out, relu);
-  l.k_h = l.k_w = k;
-  l.pad_t = l.pad_l = l.pad_b = l.pad_r = pad;
-  return l;
-}
-LayerSpec plain(OpKind kind, int in0 = -1, int in1 = -1) {
-  LayerSpec l;
-  l.kind = kind;
-  l.in0 = in0;
-  l.in1 = in1;
-  l.clip_lo = -32767;
-  l.clip_hi = 32767;
-  return l;
-}
-
-NetSpec base(std::vector<uint16_t> dims, uint16_t classes) {
-  NetSpec net;
-  net.arith = 1;
-  net.input_dims = std::move(dims);
-  net.input_exponent = -7;
-  net.n_classes = classes;
-  return net;
-}
-NetSpec dense_net() {
-  Random r(11);
-  NetSpec net = base({13}, 3);
-  net.layers = {dense(r, 13, 9, true), dense(r, 9, 3)};
-  return net;
-}
-// A fork around two convolutions, MAXPOOL, AVGPOOL, CONCAT, RESIZE, a frozen dense layer in front
-// of the last.
-NetSpec branched_net() {
-  Random r(12);
-  NetSpec net = base({2, 6, 6}, 3);
-  net.layers.push_back(conv(r, 2, 4, 3, true, 1));   // t1: 4x6x6
-  net.layers.push_back(conv(r, 4, 4, 3, false, 1));  // t2
-  net.layers.push_back(plain(OpKind::kAdd, 2, 1));   // t3 = t2 + t1
-  net.layers.back().relu = true;
-  net.layers.back().clip_lo = 0;
-  net.layers.push_back(plain(OpKind::kMaxPool, 3));  // t4: 4x3x3
-  net.layers.back().k_h = net.layers.back().k_w = 2;
-  net.layers.back().stride_h = net.layers.back().stride_w = 2;
-  net.layers.push_back(plain(OpKind::kAvgPool, 3));  // t5: 4x2x2
-  net.layers.back().k_h = net.layers.back().k_w = 3;
-  net.layers.back().stride_h = net.layers.back().stride_w = 3;
-  net.layers.push_back(plain(OpKind::kResize, 5));  // t6: 4x3x3
-  net.layers.back().out_h = net.layers.back().out_w = 3;
-  net.layers.push_back(plain(OpKind::kConcat, 4, 6));  // t7: 8x3x3
-  net.layers.push_back(plain(OpKind::kFlatten, 7));    // t8: 72
-  net.layers.push_back(dense(r, 72, 16, true));        // t9
-  net.layers.back().trainable = false;
-  net.layers.push_back(dense(r, 16, 3));  // t10
-  return net;
-}
-
-// Two bits of the label stand in the values, under noise.
-SampleSet labelled(const NetSpec& net, int n) {
-  Random r(21);
-  SampleSet s;
-  std::vector<int8_t> labels;
-  std::vector<uint8_t> data;
-  uint32_t len = count(net.input_dims);
-  for (int i = 0; i < n; i++) {
-    int label = r.range(0, net.n_classes - 1);
-    labels.push_back(static_cast<int8_t>(label));
-    s.labels.push_back(label);
-    Values v;
-    for (uint32_t j = 0; j < len; j++) {
-      int x = r.range(-30, 30) + (static_cast<int>(j) % net.n_classes == label ? 70 : 0);
-      v.push_back(x);
-      data.push_back(static_cast<uint8_t>(static_cast<int8_t>(x)));
-    }
-    s.values.push_back(v);
-  }
-  s.blob = build_samples(net.input_dtype, len, labels, data);
-  return s;
-}
-
-odt_run_spec_t dfp_spec(int samples, int batch, int epochs, double rate) {
-  odt_run_spec_t s{};
-  s.rule_set = ODT_RULE_DFP16;
-  s.loss = ODT_LOSS_CE;
-  s.shift_source = ODT_SHIFT_EXACT;
-  s.batch = static_cast<uint16_t>(batch);
-  s.epochs = static_cast<uint16_t>(epochs);
-  s.train_samples = static_cast<uint32_t>(samples);
-  s.order_seed = 5;
-  DfpRate lr = dfp_rate(rate);
-  s.lr_m[0] = lr.m;
-  s.lr_m[1] = static_cast<uint16_t>(lr.m / 2);
-  s.lr_m[2] = static_cast<uint16_t>(lr.m / 4);
-  s.lr_s = lr.s;
-  std::memset(s.class_weights, 64, sizeof s.class_weights);
-  return s;
-}
 
 std::string hex(const uint8_t* hash, int n) {
   std::string out;
@@ -215,77 +95,227 @@ TEST(Dfp, RecordedRuns) {
   }
 }
 
-class DfpTrainer : public ::testing::Test {
- protected:
-  NetSpec net_ = branched_net();
-  SampleSet set_ = labelled(net_, 21);
-  odt_samples_t train_ = open_samples(set_.blob);
-  odt_run_spec_t spec_ = dfp_spec(21, 4, 3, 0.05);
-  odt_error_t err_{};
-  std::vector<uint8_t> final_;
+// The end weights are the best's, exponents too: a run whose rate blows weights up after epoch 1.
+TEST_F(DfpTrainer, StreamedEqualsResident) {
+  net_ = dense_net();
+  set_ = labelled(net_, 21);
+  train_ = open_samples(set_.blob);
+  Rig a(build_image(net_)), b(build_image(net_));
+  a.start(spec_);
+  b.start(spec_, false);
+  while (!odt_trainer_epoch_complete(a.trainer())) {
+    odt_step_record_t x, y;
+    std::vector<uint8_t> blob = next_batch(b.trainer(), net_, set_);
+    odt_samples_t batch = open_samples(blob);
+    ASSERT_EQ(odt_trainer_step_resident(a.trainer(), &train_, &x, &a.err), ODT_OK);
+    ASSERT_EQ(odt_trainer_step(b.trainer(), &batch, &y, &b.err), ODT_OK) << b.err.what;
+    EXPECT_EQ(std::memcmp(&x, &y, sizeof x), 0);
+    EXPECT_EQ(x.layers[0].k, 16);
+  }
+  EXPECT_EQ(weights_of(a.trainer()), weights_of(b.trainer()));
+}
 
-  void SetUp() override {
-    spec_.guard = true;
-    spec_.heldout_samples = 21;
-  }
-  // One step, or the end of the epoch with a made-up held-out count.
-  void advance(odt_trainer_t* t) {
-    if (!odt_trainer_epoch_complete(t)) {
-      odt_step_record_t rec;
-      ASSERT_EQ(odt_trainer_step_resident(t, &train_, &rec, &err_), ODT_OK) << err_.what;
-      return;
-    }
-    const uint32_t heldout[] = {9, 14, 11};
-    odt_epoch_record_t rec;
-    ASSERT_EQ(odt_trainer_end_epoch(t, heldout[t->epoch], 21, &rec, &err_), ODT_OK) << err_.what;
-  }
-  odt_status_t push_state(odt_trainer_t* t, const std::vector<uint8_t>& b, uint32_t piece) {
-    for (uint32_t at = 0; at < b.size(); at += piece) {
-      auto n = std::min<uint32_t>(piece, static_cast<uint32_t>(b.size()) - at);
-      odt_status_t st = odt_state_write(t, at, b.data() + at, n, &err_);
-      if (st != ODT_OK) return st;
-    }
-    return odt_state_write_end(t, &err_);
-  }
-  odt_status_t push_weights(odt_trainer_t* t, bool best, const std::vector<uint8_t>& b) {
-    odt_status_t st =
-        odt_weights_write(t, best, 0, b.data(), static_cast<uint32_t>(b.size()), &err_);
-    return st == ODT_OK ? odt_weights_write_end(t, best, &err_) : st;
-  }
-  void expect_refused(const char* what, int64_t got) {
-    Rig rig(build_image(net_));
-    EXPECT_EQ(odt_run_spec_check(&spec_, &rig.model(), &err_), ODT_INVALID_ARGUMENT) << what;
-    EXPECT_STREQ(err_.what, what);
-    EXPECT_EQ(err_.got, got) << what;
-  }
-};
-
-TEST_F(DfpTrainer, RestoreAtEveryStep) {
-  for (bool blocked : {false, true}) {
-    spec_.blocked = blocked;
-    Rig whole(build_image(net_));
-    whole.start(spec_);
-    ASSERT_EQ(odt_trainer_set_start(whole.trainer(), 7, 21), ODT_OK);
-    for (uint32_t piece = 1; !odt_trainer_done(whole.trainer()); piece = piece * 3 % 1009) {
-      std::vector<uint8_t> state = state_of(whole.trainer());
-      std::vector<uint8_t> best = weights_of(whole.trainer(), true);
-      Rig other(build_image(net_));
-      other.start(spec_);
-      ASSERT_EQ(push_state(other.trainer(), state, piece), ODT_OK) << err_.what;
-      if (odt_trainer_best_missing(other.trainer())) {
-        ASSERT_EQ(push_weights(other.trainer(), true, best), ODT_OK) << err_.what;
+// The arena is as large as the plan says, and nothing outside of it is touched.
+TEST_F(DfpTrainer, PlanIsExact) {
+  for (const NetSpec& net : {dense_net(), branched_net()}) {
+    std::vector<uint8_t> image = build_image(net);
+    SampleSet set = labelled(net, 21);
+    odt_samples_t train = open_samples(set.blob);
+    for (int v = 0; v < 8; v++) {
+      spec_.guard = (v & 1) != 0;
+      spec_.blocked = (v & 2) != 0;
+      odt_model_t model;
+      ASSERT_EQ(odt_model_open(&model, image.data(), static_cast<uint32_t>(image.size()), &err_),
+                ODT_OK);
+      odt_memory_plan_t plan{};
+      odt_trainer_plan(&model, &spec_, (v & 4) != 0, &plan);
+      EXPECT_EQ(plan.total_bytes, plan.weights_bytes + plan.best_bytes + plan.activation_bytes +
+                                      plan.gradient_bytes + plan.order_bytes);
+      std::vector<uint64_t> arena(plan.total_bytes / 8 + 9, 0xA5A5A5A5A5A5A5A5u);
+      odt_trainer_t t;
+      EXPECT_EQ(odt_trainer_init(&t, &model, &spec_, (v & 4) != 0, arena.data() + 4,
+                                 plan.total_bytes - 1, &err_),
+                ODT_RESOURCE_EXHAUSTED);
+      ASSERT_EQ(odt_trainer_init(&t, &model, &spec_, (v & 4) != 0, arena.data() + 4,
+                                 plan.total_bytes, &err_),
+                ODT_OK);
+      odt_trainer_set_start(&t, 3, 21);
+      for (int i = 0; i < 6; i++) {
+        odt_step_record_t rec;
+        std::vector<uint8_t> blob = next_batch(&t, net, set);
+        odt_samples_t batch = open_samples(blob);
+        ASSERT_EQ((v & 4) != 0 ? odt_trainer_step_resident(&t, &train, &rec, &err_)
+                               : odt_trainer_step(&t, &batch, &rec, &err_),
+                  ODT_OK);
       }
-      ASSERT_FALSE(odt_trainer_best_missing(other.trainer()));
-      ASSERT_EQ(state_of(other.trainer()), state);
-      while (!odt_trainer_done(other.trainer())) advance(other.trainer());
-      advance(whole.trainer());
-      if (odt_trainer_done(whole.trainer())) {
-        ASSERT_EQ(state_of(other.trainer()), state_of(whole.trainer()));
+      for (size_t i = 0; i < 4; i++) {
+        EXPECT_EQ(arena[i], 0xA5A5A5A5A5A5A5A5u);
+        EXPECT_EQ(arena[arena.size() - 1 - i], 0xA5A5A5A5A5A5A5A5u);
       }
-      if (piece == 1) final_ = state_of(other.trainer());
-      ASSERT_EQ(state_of(other.trainer()), final_);
     }
   }
 }
+
+TEST_F(DfpTrainer, Settings) {
+  spec_.rule_set = ODT_RULE_NITI;
+  expect_refused("rule_set (DFP16 image)", ODT_RULE_NITI);
+  spec_.rule_set = ODT_RULE_DFP16;
+  spec_.rounding = ODT_ROUND_PSTO;
+  expect_refused("rounding (DFP16)", ODT_ROUND_PSTO);
+  spec_.rounding = ODT_ROUND_HALF_UP;
+  spec_.loss = ODT_LOSS_MSE;
+  expect_refused("loss (DFP16, this task)", ODT_LOSS_MSE);
+  spec_.loss = ODT_LOSS_CE;
+  spec_.shift_source = ODT_SHIFT_STALE;
+  expect_refused("shift_source (DFP16)", ODT_SHIFT_STALE);
+  spec_.shift_source = ODT_SHIFT_EXACT;
+  spec_.dead_zone = 4;
+  expect_refused("dead_zone (DFP16)", 4);
+  spec_.dead_zone = 0;
+  spec_.apt.mode = ODT_APT_EPOCHS;
+  expect_refused("apt (DFP16)", 1);
+  spec_.apt.mode = ODT_APT_OFF;
+  spec_.apt.k_max = 12;
+  expect_refused("apt (DFP16)", 1);
+  spec_.apt.k_max = 0;
+  spec_.lr_m[1] = 0;
+  expect_refused("lr_m", 0);
+  spec_.lr_m[1] = 32768;
+  expect_refused("lr_m", 32768);
+  spec_.lr_m[1] = 32767;
+  spec_.lr_s = 41;
+  expect_refused("lr_s", 41);
+  spec_.lr_s = 40;
+  Rig rig(build_image(net_));
+  EXPECT_EQ(odt_run_spec_check(&spec_, &rig.model(), &err_), ODT_OK) << err_.what;
+  // And the other way round.
+  NetSpec niti = small_dense();
+  Rig other(build_image(niti));
+  EXPECT_EQ(odt_run_spec_check(&spec_, &other.model(), &err_), ODT_INVALID_ARGUMENT);
+  EXPECT_STREQ(err_.what, "rule_set");
+}
+
+// A weight's gradient sums batch * positions products of 30 bits; times a rate of 15 it must fit.
+TEST_F(DfpTrainer, SumsStayInSixtyFourBits) {
+  Random r(3);
+  net_ = base({1, 64, 64}, 4);
+  net_.layers = {conv(r, 1, 1, 1, true), plain(OpKind::kGap), plain(OpKind::kFlatten),
+                 dense(r, 1, 4)};
+  spec_.batch = 32;  // 32 * 4096 = 2^17
+  Rig rig(build_image(net_));
+  EXPECT_EQ(odt_run_spec_check(&spec_, &rig.model(), &err_), ODT_OK) << err_.what;
+  spec_.batch = 33;
+  expect_refused("batch (for a layer's output positions, DFP16)", 33);
+  EXPECT_EQ(err_.limit_hi, 32);
+  // At the limit, with everything at its largest: exact, not wrapped.
+  net_.layers[0].weights16 = {32767};
+  net_.layers[0].e_w = -15;
+  net_.input_exponent = 0;
+  spec_ = dfp_spec(32, 32, 1, 1);
+  spec_.lr_m[0] = 32767;
+  spec_.lr_s = 40;
+  SampleSet set = labelled(net_, 32);
+  for (size_t i = 16 + 32; i < set.blob.size(); i++) set.blob[i] = 127;
+  odt_samples_t train = open_samples(set.blob);
+  Rig full(build_image(net_));
+  full.start(spec_);
+  odt_step_record_t rec;
+  ASSERT_EQ(odt_trainer_step_resident(full.trainer(), &train, &rec, &err_), ODT_OK);
+  EXPECT_LE(rec.layers[0].bits, 48);
+}
+
+TEST_F(DfpTrainer, ImageAndSamples) {
+  NetSpec bad = net_;
+  bad.layers[0].weights16[3] = -32768;
+  std::vector<uint8_t> image = build_image(bad);
+  odt_model_t model;
+  EXPECT_EQ(odt_model_open(&model, image.data(), static_cast<uint32_t>(image.size()), &err_),
+            ODT_INVALID_ARGUMENT);
+  EXPECT_STREQ(err_.what, "op: weight in DFP16");
+  EXPECT_EQ(err_.index, 0);
+  // Frozen samples: a batch's exponents are its own.
+  Rig rig(build_image(net_));
+  rig.start(spec_);
+  std::vector<uint8_t> blob = set_.blob;
+  blob[7] = ODT_SAMPLES_FROZEN;
+  odt_samples_t frozen = open_samples(blob);
+  odt_step_record_t rec;
+  EXPECT_EQ(odt_trainer_step_resident(rig.trainer(), &frozen, &rec, &err_),
+            ODT_FAILED_PRECONDITION);
+  EXPECT_STREQ(err_.what, "samples: frozen (DFP16)");
+}
+
+TEST_F(DfpTrainer, InferenceAgreesWithEvaluation) {
+  Rig rig(build_image(net_));
+  rig.start(spec_);
+  odt_trainer_t* t = rig.trainer();
+  std::vector<uint8_t> before = state_of(t);
+  uint32_t correct = 0, right = 0;
+  uint64_t loss = 0;
+  std::vector<uint32_t> confusion(9);
+  ASSERT_EQ(odt_trainer_eval(t, &train_, 3, 10, &correct, &loss, confusion.data()), ODT_OK);
+  for (uint32_t i = 3; i < 13; i++) {
+    const uint8_t* x = train_.data + size_t{i} * train_.sample_len;
+    int16_t z[3];
+    int8_t small[3];
+    int32_t e;
+    ASSERT_EQ(odt_trainer_infer16(t, x, z, &e), ODT_OK);
+    ASSERT_EQ(odt_trainer_infer(t, x, small), ODT_OK);
+    int best = static_cast<int>(std::max_element(z, z + 3) - z);
+    right += best == train_.labels[i] ? 1u : 0u;
+    EXPECT_GT(confusion[static_cast<size_t>(train_.labels[i] * 3 + best)], 0u);
+    int largest = std::max({std::abs(z[0]), std::abs(z[1]), std::abs(z[2])}), s = 0;
+    while ((largest >> s) > 127) s++;
+    for (int c = 0; c < 3; c++) {
+      int v = s ? (z[c] + (1 << (s - 1))) >> s : z[c];
+      EXPECT_EQ(small[c], std::clamp(v, -127, 127));
+    }
+  }
+  EXPECT_EQ(correct, right);
+  EXPECT_EQ(state_of(t), before);
+  Rig niti(build_image(small_dense()));
+  niti.start(plain_spec(8, 4, 1));
+  EXPECT_EQ(odt_trainer_infer16(niti.trainer(), train_.data, nullptr, nullptr),
+            ODT_FAILED_PRECONDITION);
+}
+
+// An autoencoder learns to copy its input; the guard keeps the lowest loss.
+TEST_F(DfpTrainer, AutoencoderLearnsItsInput) {
+  Random r(8);
+  net_ = base({6}, 6);
+  net_.task = ODT_TASK_AUTOENCODE;
+  net_.layers = {dense(r, 6, 12, true), dense(r, 12, 6)};
+  set_ = labelled(net_, 21);
+  train_ = open_samples(set_.blob);
+  spec_ = dfp_spec(21, 4, 30, 0.05);
+  spec_.loss = ODT_LOSS_MSE;
+  spec_.guard = true;
+  spec_.heldout_samples = 21;
+  Rig rig(build_image(net_));
+  rig.start(spec_);
+  odt_trainer_t* t = rig.trainer();
+  auto heldout = [&] {
+    uint32_t correct = 0;
+    uint64_t loss = 0;
+    EXPECT_EQ(odt_trainer_eval(t, &train_, 0, 21, &correct, &loss, nullptr), ODT_OK);
+    EXPECT_EQ(correct, 0u);
+    return static_cast<uint32_t>(loss);
+  };
+  uint32_t start = heldout(), lowest = start;
+  ASSERT_EQ(odt_trainer_set_start(t, start, 21), ODT_OK);
+  while (!odt_trainer_done(t)) {
+    odt_step_record_t rec;
+    while (!odt_trainer_epoch_complete(t)) {
+      ASSERT_EQ(odt_trainer_step_resident(t, &train_, &rec, &err_), ODT_OK);
+    }
+    odt_epoch_record_t epoch;
+    uint32_t now = heldout();
+    lowest = std::min(lowest, now);
+    ASSERT_EQ(odt_trainer_end_epoch(t, now, 21, &epoch, &err_), ODT_OK) << err_.what;
+  }
+  EXPECT_EQ(heldout(), lowest);
+  EXPECT_LT(lowest * 4, start);
+}
+
 }  // namespace
 }  // namespace odt::testing::dfp

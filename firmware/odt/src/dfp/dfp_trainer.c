@@ -31,7 +31,8 @@ odt_status_t odt_dfp_spec_check(const odt_run_spec_t* s, const odt_model_t* m, o
     st = range(err, "shift_source (DFP16)", -1, s->shift_source, ODT_SHIFT_EXACT, ODT_SHIFT_EXACT);
   }
   if (st == ODT_OK) st = range(err, "dead_zone (DFP16)", -1, s->dead_zone, 0, 0);
-  if (st == ODT_OK) st = range(err, "apt.mode (DFP16)", -1, s->apt.mode, 0, 0);
+  bool apt = s->apt.mode != ODT_APT_OFF || s->apt.k_max != 0;
+  if (st == ODT_OK) st = range(err, "apt (DFP16)", -1, apt, 0, 0);
   for (int32_t i = 0; st == ODT_OK && i < 3; i++) st = range(err, "lr_m", i, s->lr_m[i], 1, 32767);
   if (st == ODT_OK) st = range(err, "lr_s", -1, s->lr_s, 0, 40);
   return st == ODT_OK ? check_sums(s, m, err) : st;

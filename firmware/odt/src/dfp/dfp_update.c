@@ -131,6 +131,8 @@ static void count_stats(odt_layer_t* l, const odt_dfp_update_t* u, int bits, int
   s->abs_delta_sum += u->abs_delta;
   s->update_q8 += update_q8(u->sum_abs, u->lr_m, shift);
   s->update_n++;
+  s->sum_abs_g += u->sum_abs;
+  s->sum_n++;
 }
 
 void odt_dfp_update(odt_trainer_t* t, const odt_op_t* op, uint32_t n, odt_layer_step_t* rec) {
