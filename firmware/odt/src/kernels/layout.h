@@ -7,6 +7,7 @@
 #define ODT_KERNELS_LAYOUT_H
 
 #include "internal.h"
+#include "kernels/variant.h"
 
 #ifdef __cplusplus
 extern "C" {
