@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/matrix.h"
+#include "kernels/mve.h"
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t up4(uint32_t n) { return (n + 3u) & ~3u; }
@@ -99,6 +100,9 @@ void odt_dense_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, u
     return;
   }
   odt_matrix_t w = odt_matrix_of(k, k->in->count);
+#if defined(ODT_KERNELS_MVE)
+  if (odt_mve_dense_forward(k, &w, x, n, y)) return;
+#endif
   for (uint32_t b = 0; b < n; b += 4u) {
     forward_columns(k, &w, x, b, least(n - b, 4u), y + (size_t)b * bytes);
   }

@@ -1,7 +1,7 @@
 /* The inner loops in plain C, for any core. */
 #include "kernels/matrix.h"
 
-#if !defined(ODT_KERNELS_DSP) && !defined(ODT_KERNELS_X86)
+#if !defined(ODT_KERNELS_DSP) && !defined(ODT_KERNELS_MVE) && !defined(ODT_KERNELS_X86)
 
 /* One row from a column on; its words follow each other (ODT_PANEL is 1). */
 static const uint8_t* row_at(const odt_matrix_t* w, uint32_t row, uint32_t col) {

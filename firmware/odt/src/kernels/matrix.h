@@ -41,6 +41,11 @@ static inline uint32_t odt_slot4(bool wide, uint32_t tile, uint32_t j, uint32_t 
    */
   if (wide) return (j / 2u * 4u + c) * 2u + j % 2u;
   return (j / 4u * 8u + j % 2u * 4u + c) * 2u + j / 2u % 2u;
+#elif defined(ODT_KERNELS_MVE)
+  /* Eights of each column in turn, then what is left. */
+  uint32_t whole = tile & ~7u;
+  if (j < whole) return j / 8u * 32u + c * 8u + j % 8u;
+  return whole * 4u + c * 4u + j - whole;
 #elif defined(ODT_KERNELS_X86)
   return c * tile + j;
 #else

@@ -2,7 +2,7 @@
  * odt_update_values. */
 #include "kernels/matrix.h"
 
-#if defined(ODT_KERNELS_DSP)
+#if defined(ODT_KERNELS_DSP) || defined(ODT_KERNELS_MVE)
 
 #include "kernels/dsp.h"
 
