@@ -59,11 +59,14 @@ std::string arrays(const Layer& l, std::size_t n) {
 }
 
 std::string op(const Layer& l, std::size_t n) {
-  if (l.kind == LayerKind::kFlatten) return "    {.kind = ODT_OP_FLATTEN},\n";
+  const std::string tensors =
+      absl::StrCat(", .in0 = ", n, ", .in1 = ODT_NO_TENSOR, .out = ", n + 1);
+  if (l.kind == LayerKind::kFlatten)
+    return absl::StrCat("    {.kind = ODT_OP_FLATTEN", tensors, "},\n");
   const std::string name = absl::StrCat("frozen", n);
   std::string out =
       absl::StrCat("    {.kind = ODT_OP_", l.kind == LayerKind::kConv ? "CONV2D" : "LINEAR",
-                   ",\n     .clip_lo = ", l.clip_lo, ",\n     .clip_hi = ", l.clip_hi,
+                   tensors, ",\n     .clip_lo = ", l.clip_lo, ",\n     .clip_hi = ", l.clip_hi,
                    ",\n     .weights = ", name, "_weights,\n     .n_weights = ", l.weights.size(),
                    ",\n     .offset = ", name, "_offset,\n     .n_out = ", l.n_out(),
                    ",\n     .k_out = ", name, "_k,\n     .mult = ", name, "_mult");
@@ -87,41 +90,50 @@ std::string call(const Network& net) {
                       count_of(net.input_shape), ", ", dtype_name(net.input_storage), ", ");
 }
 
-// Layers behind PREQUANT, the buffers between them and the call.
+// Layers behind PREQUANT in two buffers by turns, and the tables that the library reads.
 std::string frozen_layers(const Network& net, std::size_t n_layers) {
   Storage storage = net.input_storage;
   std::string tensors = tensor(net.layers[0].in_shape, storage), ops, out;
+  std::string at = "quantised", values = "    NULL, /* quantised, as input */\n";
   std::uint64_t widest = 1;
+  int side = 0;
   for (std::size_t n = 0; n < n_layers; ++n) {
     const Layer& l = net.layers[n];
     if (l.is_compute()) {
       storage = storage_of(l.clip_lo, l.clip_hi);
       out += arrays(l, n);
+      at = absl::StrCat("scratch[", side, "]");
+      side ^= 1;
     }
-    widest = std::max(widest, count_of(l.out_shape) * (storage == Storage::kS16 ? 2 : 1));
     tensors += tensor(l.out_shape, storage);
     ops += op(l, n);
+    if (n + 1 == n_layers) at = "NULL";  // the caller's
+    absl::StrAppend(&values, "    ", at, ",\n");
+    if (n + 1 < n_layers)
+      widest = std::max(widest, count_of(l.out_shape) * (storage == Storage::kS16 ? 2 : 1));
   }
-  const std::uint64_t words = (widest + 3) / 4;
-  absl::StrAppend(
-      &out, "\nstatic const odt_tensor_t tensors[", n_layers + 1, "] = {\n", tensors,
-      "};\nstatic const odt_op_t ops[", n_layers, "] = {\n", ops, "};\n\nstatic int32_t quantised[",
-      (count_of(net.input_shape) + 3) / 4, "];\nstatic int32_t scratch[2][", words,
-      "];\nstatic const odt_ti_frozen_t frozen = {\n    .ops = ops,\n    .tensors = "
-      "tensors,\n    .n_ops = ",
-      n_layers, ",\n    .scratch = {(uint8_t*)scratch[0], (uint8_t*)scratch[1]},\n};\n");
+  absl::StrAppend(&out, "\nstatic const odt_tensor_t tensors[", n_layers + 1, "] = {\n", tensors,
+                  "};\nstatic const odt_op_t ops[", n_layers, "] = {\n", ops,
+                  "};\n\nstatic int32_t quantised[", (count_of(net.input_shape) + 3) / 4, "];\n");
+  if (values.find("scratch") != std::string::npos)
+    absl::StrAppend(&out, "static int32_t scratch[2][", (widest + 3) / 4, "];\n");
+  absl::StrAppend(&out, "static void* const values[", n_layers + 1, "] = {\n", values,
+                  "};\nstatic const odt_ti_frozen_t frozen = {\n    .ops = ops,\n"
+                  "    .tensors = tensors,\n    .n_ops = ",
+                  n_layers, ",\n    .input = 0,\n    .output = ", n_layers,
+                  ",\n    .values = values,\n};\n");
   return out;
 }
 
 }  // namespace
 
 std::vector<CFile> write_c_frozen(const Network& net) {
-  const std::size_t n_layers = first_trainable(net);
-  const bool computes =
-      std::any_of(net.layers.begin(), net.layers.begin() + static_cast<long>(n_layers),
-                  [](const Layer& l) { return l.is_compute(); });
+  std::size_t n_layers = first_trainable(net);
+  while (n_layers > 0 && !net.layers[n_layers - 1].is_compute()) --n_layers;  // changes no byte
+  const bool computes = n_layers > 0;
   std::string out = absl::StrCat(
-      "/* Written by odtc. */\n#include \"tvmgen_default.h\"\n\n#include \"odt/ti.h\"\n\n",
+      "/* Written by odtc. */\n#include \"tvmgen_default.h\"\n\n#include <stddef.h>\n\n#include "
+      "\"odt/ti.h\"\n\n",
       prequant(net));
   if (computes) out += frozen_layers(net, n_layers);
   absl::StrAppend(&out,

@@ -7,7 +7,6 @@
 #include "data/quantize.h"
 #include "data/sampling.h"
 #include "odt/odt.h"
-#include "odt/ti.h"
 #include "odt/trainer.h"
 
 namespace odt::compiler {
@@ -97,24 +96,20 @@ std::vector<std::uint8_t> quantised(const data::InputStage& in, const std::vecto
 }
 
 // Values of the tensor in front of the first trainable layer.
-std::vector<std::int16_t> frozen(const odt_model_t& m, const std::vector<std::uint8_t>& x,
-                                 const Network& net) {
+Result<std::vector<std::int16_t>> frozen(Host& host, const std::vector<std::uint8_t>& x,
+                                         const Network& net) {
+  const odt_model_t& m = host.model;
   const std::size_t n = cut_count(net), len = m.tensors[m.input].count;
   const Storage storage = cut_storage(net);
   const bool computes = std::any_of(m.ops, m.ops + m.first_trainable_op,
                                     [](const odt_op_t& op) { return op.kind != ODT_OP_FLATTEN; });
-  std::vector<std::int16_t> words(65536), scratch[2] = {words, words};
-  const odt_ti_frozen_t f = {m.ops,
-                             m.tensors,
-                             m.first_trainable_op,
-                             {reinterpret_cast<std::uint8_t*>(scratch[0].data()),
-                              reinterpret_cast<std::uint8_t*>(scratch[1].data())}};
-  std::vector<std::int16_t> out;
+  std::vector<std::int16_t> words(n), out;
   for (std::size_t s = 0; s < x.size() / len; ++s) {
     const std::uint8_t* y = x.data() + s * len;
     if (computes) {
-      odt_ti_frozen_run(&f, y, words.data());
-      y = reinterpret_cast<const std::uint8_t*>(words.data());
+      auto* bytes = reinterpret_cast<std::uint8_t*>(words.data());
+      if (odt_trainer_freeze(host.trainer.get(), y, bytes) != ODT_OK) return host.failed();
+      y = bytes;
     }
     for (std::size_t i = 0; i < n; ++i)
       out.push_back(storage == Storage::kS16  ? words[i]
@@ -193,12 +188,14 @@ Result<std::vector<CFile>> write_c_vectors(const Compiled& compiled, const CData
     if (odt_trainer_infer(host.trainer.get(), x.data() + std::size_t{s} * in.count(),
                           logits.data() + std::size_t{s} * net.n_classes()) != ODT_OK)
       return host.failed();
+  std::vector<std::int16_t> cut;
+  ODT_ASSIGN(cut, frozen(host, x, net));
   std::string c = "/* Written by odtc. */\n#include \"test_vector.h\"\n\n";
   absl::StrAppend(
       &c, c_rows("const float TEST_VECTOR_INPUTS[N_TEST_VECTORS][INPUT_SIZE]", inputs, in.count()),
       c_rows(absl::StrCat("const ", c_type(cut_storage(net)),
                           " TEST_VECTOR_FROZEN[N_TEST_VECTORS][FROZEN_OUTPUT_SIZE]"),
-             frozen(host.model, x, net), cut_count(net)),
+             cut, cut_count(net)),
       c_rows("const int8_t TEST_VECTOR_LOGITS[N_TEST_VECTORS][N_CLASSES]", logits,
              net.n_classes()));
   Trained end;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -35,14 +36,9 @@ Output run(const std::string& command) {
   return out;
 }
 
-// The library's files that a TI-style project adds (firmware/odt/README.md).
-std::string library() {
-  const std::string src = ODT_SRC;
-  std::string out;
-  for (const char* name : {"ti/check.c", "ti/frozen.c", "ti/layers.c", "ti/snapshot.c", "ti/ti.c",
-                           "ti_prequant.c", "error.c", "round.c", "sha256.c", "kernels/update.c"})
-    out += " " + src + "/" + name;
-  return out + " -I" + src + " -I" + src + "/../include";
+const char kHeaders[] = " -I" ODT_SRC "/../include ";
+std::string library(const std::string& compiler) {
+  return std::string(kHeaders) + ODT_TI_BUILD + "/libodt-" + compiler + ".a";
 }
 
 const char kStrict[] = " -std=c11 -O2 -Wall -Wextra -Werror ";
@@ -86,7 +82,7 @@ class TiArtefacts : public testing::Test {
   Output on_host(const std::string& compiler, const std::string& out) const {
     const std::string program = path(out + "-" + compiler);
     const Output built = run(compiler + kStrict + ODT_TI_TESTS + "/main.c" + sources(out) +
-                             library() + " -o " + program);
+                             library(compiler) + " -o " + program);
     if (built.code != 0) return built;
     return run(program);
   }
@@ -97,12 +93,12 @@ class TiArtefacts : public testing::Test {
     Output o = run(gcc + "-Dmain=ti_main -c " + ODT_TI_TESTS + "/main.c -I" + path(out) + " -I" +
                    ODT_SRC + "/../include -o " + object);
     if (o.code != 0) return o;
-    o = run(gcc + object + sources(out) + library() + " " + ODT_TI_TESTS + "/qemu_board.c " +
-            boards + "/cortex_m/startup.c -I" + boards +
+    o = run(gcc + object + sources(out) + library("arm-none-eabi-gcc") + " " + ODT_TI_TESTS +
+            "/qemu_board.c " + boards + "/cortex_m/startup.c -I" + boards +
             "/cortex_m -fno-move-loop-stores -ffunction-sections " +
             "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections " +
-            "-Wl,--no-warn-rwx-segments -Wl,--defsym=end=__arena_start -T " + ODT_TI_LINK + " -o " +
-            program);
+            "-Wl,--no-warn-rwx-segments -Wl,--defsym=end=__arena_start -T " + ODT_TI_BUILD +
+            "/ti_link.ld" + " -o " + program);
     if (o.code != 0) return o;
     return run(
         "timeout 100 qemu-system-arm -M mps2-an505 -nographic -monitor none -serial null "
@@ -153,9 +149,102 @@ TEST_P(TiPrograms, LearnAlikeWithGccClangAndOnACortexM33) {
 
 INSTANTIATE_TEST_SUITE_P(FullAndPartial, TiPrograms, testing::Values(0, 2, 1));
 
+// Models at the edges of what TI's structs hold.
+struct Odd {
+  const char* name;
+  Dims input;
+  bool integers;  // samples as they are, without PREQUANT
+  int compute_layers;
+  void (*build)(OnnxBuilder&);
+  Dims output;
+};
+
+const Odd kOdd[] = {
+    {"conv without ReLU: int16 activations",
+     {1, 1, 6, 4},
+     false,
+     2,
+     [](OnnxBuilder& b) {
+       b.prequant().conv(1, 3, 3, 2).oss({1, 3, 1, 1}, -255, 255, 100);
+       b.node("Flatten").matmul(36, 3).oss({1, 3}, -128, 127, 500);
+     },
+     {1, 3}},
+    {"stride, uneven padding, dilation, groups",
+     {1, 2, 9, 7},
+     false,
+     3,
+     [](OnnxBuilder& b) {
+       b.prequant().conv(2, 4, 3, 3);
+       b.ints("pads", {1, 0, 2, 1});
+       b.ints("strides", {2, 1});
+       b.oss({1, 4, 1, 1}, -255, 255, 300).node("Relu").clip(0, 255);
+       b.conv(2, 6, 2, 2);  // of two groups
+       b.ints("dilations", {2, 1});
+       b.integer("group", 2);
+       b.oss({1, 6, 1, 1}, -255, 255, 300).node("Relu").clip(0, 255);
+       b.node("Flatten").matmul(6 * 3 * 5, 4).oss({1, 4}, -128, 127, 300);
+     },
+     {1, 4}},
+    {"PREQUANT per channel, negative; multipliers above 127",
+     {1, 3, 2, 2},
+     false,
+     2,
+     [](OnnxBuilder& b) {
+       b.node("Add", {b.constant({1, 3, 1, 1}, {0.3125f, -7.8125f, 2.0f})});
+       b.node("Mul", {b.constant({1, 3, 1, 1}, {2252, -1890, 77})});
+       b.node("Mul", {b.constant({}, {std::ldexp(1.0f, -10)})});
+       b.node("Floor").clip(-128, 127).node("Flatten");
+       b.matmul(12, 6).oss({1, 6}, 0, 255, 300, true).node("Relu").clip(0, 255);
+       b.matmul(6, 3).oss({1, 3}, -128, 127, 300, true);
+     },
+     {1, 3}},
+    {"whole numbers, no ReLU anywhere, uint8 and narrow clips",
+     {1, 10},
+     true,
+     3,
+     [](OnnxBuilder& b) {
+       b.matmul(10, 9).oss({1, 9}, 0, 255, 300);
+       b.matmul(9, 7).oss({1, 7}, -20, 90, 300);
+       b.matmul(7, 3).oss({1, 3}, -128, 127, 300);
+     },
+     {1, 3}},
+};
+
+class TiOdd : public TiArtefacts, public testing::WithParamInterface<int> {};
+
+TEST_P(TiOdd, GiveTheirVectorsWithEveryNumberOfTrainableLayers) {
+  const Odd& odd = kOdd[GetParam()];
+  SCOPED_TRACE(odd.name);
+  OnnxBuilder b(odd.input, 40u + static_cast<std::uint32_t>(GetParam()));
+  odd.build(b);
+  write("odd.onnx", b.bytes(odd.output));
+  std::int64_t n = 1;
+  for (auto d : odd.input) n *= d;
+  std::string csv;
+  for (int s = 0; s < 30; ++s) {
+    for (std::int64_t i = 0; i < n; ++i)
+      csv += std::to_string(b.random(-128, 127)) + (odd.integers || i > 0 ? "," : ".25,");
+    csv += std::to_string(s % static_cast<int>(odd.output[1])) + "\n";
+  }
+  write("odd.csv", csv);
+  for (int trainable = 1; trainable <= odd.compute_layers; ++trainable) {
+    const Output made =
+        odtc("c " + path("odd.onnx") + " --out " + path("odd") + " --data " + path("odd.csv") +
+             " --train 21 --trainable " + std::to_string(trainable));
+    ASSERT_EQ(made.code, 0) << made.text;
+    Output o = run(std::string("gcc -fsanitize=address,undefined -fno-sanitize-recover=all") +
+                   kStrict + ODT_TI_TESTS + "/vectors.c" + sources("odd") + library("gcc") +
+                   " -o " + path("odd.run"));
+    if (o.code == 0) o = run(path("odd.run"));
+    EXPECT_EQ(o.code, 0) << trainable << " trainable layers: " << o.text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TiOdd, testing::Range(0, 4));
+
 TEST_F(TiArtefacts, FilesCompileStrictlyAloneOnEveryCompiler) {
   make("c", "");
-  const std::string files = sources("c") + " -I" + ODT_SRC + "/../include -c ";
+  const std::string files = sources("c") + kHeaders + "-c ";
   const std::string extra = " -Wconversion -Wshadow -Wstrict-prototypes -pedantic ";
   for (const std::string& compiler :
        {std::string("gcc"), std::string("clang"), "arm-none-eabi-gcc" + std::string(kArm),

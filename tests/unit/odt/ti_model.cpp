@@ -60,7 +60,7 @@ IntLayerDesc_t describe_layer(const odt_model_t& m, const odt_op_t& op, TiLayer&
 }  // namespace
 
 TiModel::TiModel(const odt_model_t& model, uint16_t batch) : model_(model) {
-  size_t widest = 0, frozen = 1;
+  size_t widest = 0;
   memory.resize(model.n_ops);
   for (uint16_t i = model.first_trainable_op; i < model.n_ops; i++) {
     const odt_op_t& op = model.ops[i];
@@ -71,11 +71,8 @@ TiModel::TiModel(const odt_model_t& model, uint16_t batch) : model_(model) {
   }
   widest = std::max<size_t>(widest, layers[0].in_size);
   for (auto& g : grad_) g.assign(batch * widest, 0x5A);
-  for (uint16_t i = 0; i < model.first_trainable_op; i++) {
-    const odt_tensor_t& out = model.tensors[model.ops[i].out];
-    frozen = std::max(frozen, out.count * elem(out.dtype));
-  }
-  for (auto& s : scratch_) s.assign(frozen, 0);
+  for (uint16_t t = 0; t < model.n_tensors; t++)
+    values_.emplace_back(model.tensors[t].count * elem(model.tensors[t].dtype) / 4 + 1);
   ctx.n_layers = static_cast<uint16_t>(layers.size());
   ctx.layers = layers.data();
   ctx.grad_buf[0] = grad_[0].data();
@@ -93,13 +90,15 @@ uint32_t TiModel::input_bytes() const {
 }
 
 std::vector<uint8_t> TiModel::frozen(const std::vector<uint8_t>& samples, uint32_t n) const {
-  const bool computes = std::any_of(model_.ops, model_.ops + model_.first_trainable_op,
-                                    [](const odt_op_t& op) { return op.kind != ODT_OP_FLATTEN; });
-  if (!computes) return samples;
+  if (model_.first_trainable_op == 0) return samples;
+  std::vector<void*> values;
+  for (auto& v : values_) values.push_back(v.data());
   const odt_ti_frozen_t f = {model_.ops,
                              model_.tensors,
                              model_.first_trainable_op,
-                             {scratch_[0].data(), scratch_[1].data()}};
+                             model_.input,
+                             model_.ops[model_.first_trainable_op].in0,
+                             values.data()};
   std::vector<uint8_t> out(n * input_bytes());
   const uint32_t len = model_.tensors[model_.input].count;
   for (uint32_t b = 0; b < n; b++)

@@ -37,7 +37,7 @@ class TiModel {
  private:
   const odt_model_t& model_;
   std::vector<int8_t> grad_[2];
-  mutable std::vector<uint8_t> scratch_[2];
+  mutable std::vector<std::vector<uint32_t>> values_;  // by tensor
 };
 
 }  // namespace odt::testing

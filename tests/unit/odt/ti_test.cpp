@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fixture.h"
+#include "random_graph.h"
 #include "ti_model.h"
 
 namespace odt::testing {
@@ -105,6 +106,36 @@ TEST_P(Ti, TheThreeFunctionsGiveTheTrainersBits) {
   }
 }
 
+TEST_P(Ti, AFrozenGraphGivesTheTrainersValues) {
+  Choices c(9000u + static_cast<uint32_t>(GetParam()));
+  GraphLimits limits;
+  limits.tasks = false;
+  NetSpec net;
+  do net = random_graph(c, limits);
+  while (net.layers.back().kind != OpKind::kLinear || net.layers.size() < 3);
+  for (LayerSpec& l : net.layers) l.trainable = l.offsets_only = false;
+  net.layers.back().trainable = true;
+  const GraphSamples set = random_graph_samples(c, net, 5);
+  Rig rig(build_image(net));
+  odt_run_spec_t spec = plain_spec(5, 5, 1);
+  rig.start(spec, false);
+  TiModel ti(rig.model(), 5);
+  const Bytes blob = samples_blob(net, set, {0, 1, 2, 3, 4});
+  const odt_samples_t batch = open_samples(blob);
+  const Bytes data(batch.data, batch.data + batch.count * batch.sample_len);
+  const Bytes input = ti.frozen(data, 5);
+  for (uint32_t s = 0; s < 5; s++) {
+    Bytes expected(ti.input_bytes());
+    ASSERT_EQ(
+        odt_trainer_freeze(rig.trainer(), data.data() + s * batch.sample_len, expected.data()),
+        ODT_OK);
+    ASSERT_EQ(
+        Bytes(input.begin() + s * ti.input_bytes(), input.begin() + (s + 1) * ti.input_bytes()),
+        expected)
+        << describe_net(net);
+  }
+}
+
 TEST_P(Ti, SettingsBesideTheInterfaceGiveTheTrainersBitsToo) {
   Random r(5000u + static_cast<uint32_t>(GetParam()));
   NetSpec net = random_net(r);
@@ -150,8 +181,10 @@ TEST_P(Ti, SettingsBesideTheInterfaceGiveTheTrainersBitsToo) {
     }
     ASSERT_EQ(snapshot(t, rig.model()), weights_of(rig.trainer())) << describe(spec);
     odt_epoch_record_t end;
-    if (odt_trainer_epoch_complete(rig.trainer()))
-      odt_trainer_end_epoch(rig.trainer(), 0, 0, &end, nullptr);
+    if (!odt_trainer_epoch_complete(rig.trainer())) continue;
+    odt_trainer_end_epoch(rig.trainer(), 0, 0, &end, nullptr);
+    for (uint32_t i = 0; i < rig.model().n_layers; i++)
+      EXPECT_EQ(rec.layers[i].e_d, end.layers[i].e_d) << "layer " << i;
   }
 }
 

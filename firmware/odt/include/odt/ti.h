@@ -181,16 +181,18 @@ void odt_ti_weights_hash(const odt_ti_t* t, const uint8_t model_hash[32], uint8_
 
 /* ---- the frozen part in front, as C files carry it ------------------------------------------- */
 
-/* Layers with constant weights: a chain of CONV2D, LINEAR and FLATTEN over const tables, read in
- * place from flash. */
+/* Ops with constant weights over const tables, read in place from flash: any kinds of a model
+ * image, in topological order, branches too. */
 typedef struct {
-  const odt_op_t* ops;
-  const odt_tensor_t* tensors; /* tensors[i] is read by ops[i], tensors[i + 1] written */
+  const odt_op_t* ops; /* in0, in1, out: tensor numbers */
+  const odt_tensor_t* tensors;
   uint16_t n_ops;
-  uint8_t* scratch[2]; /* each as large as the largest tensor between two ops */
+  uint16_t input, output; /* tensors that the caller gives and gets */
+  void* const* values;    /* by tensor: memory of the others, 4-byte aligned; a FLATTEN's output may
+                             share that of its input, and dead ones may share */
 } odt_ti_frozen_t;
 
-/* One sample: input of tensors[0], output of tensors[n_ops]; rule 1.2. */
+/* One sample: rule 1.2. Same bits as odt_trainer_freeze(). */
 void odt_ti_frozen_run(const odt_ti_frozen_t* f, const void* input, void* output);
 
 /* The float form of PREQUANT, in ti_prequant.c alone: y = clip(floor((x + offset) * scale)) with

@@ -3,6 +3,7 @@
 
 #include "round.h"
 #include "ti_internal.h"
+#include "walk.h"
 
 static int max0(int v) { return v > 0 ? v : 0; }
 
@@ -82,12 +83,6 @@ static int32_t nominal(const uint8_t* v, uint32_t n, int32_t absent) {
     }
   }
   return value;
-}
-
-/* Nearest integer to log2 m. */
-static int rounded_log2(int32_t m) {
-  int f = odt_bitlen64((uint64_t)m) - 1;
-  return f + (m * m >= 1 << (2 * f + 1) ? 1 : 0);
 }
 
 /* Delta of the layer's input into out; returns its shift. */
@@ -209,7 +204,7 @@ void odt_ti_run_backward(odt_ti_t* t, const void* input, uint32_t n, odt_ti_reco
       int s = propagate(&l, &ctx->layers[i - 1u], dy, n, ctx->grad_buf[side ^ 1u], &zeros);
       if (r) {
         e_d += s - nominal((const uint8_t*)l.k, l.n_out, 0) +
-               rounded_log2(nominal(l.mult, l.n_out, 1));
+               odt_log2_nearest((uint64_t)nominal(l.mult, l.n_out, 1));
       }
     }
     update_offsets(&l, odt_ti_offsets(d), dy, n, ctx->mu_offset);
