@@ -2,6 +2,8 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
+
 namespace odt::training {
 namespace {
 
@@ -25,13 +27,25 @@ const char* rounding_name(Rounding rounding) {
   }
 }
 
-std::vector<std::int32_t> policy_mu(bool automatic, Drift drift, std::uint32_t k) {
+// Rule 1.9, within the limits of 1.5 (a k below 8 has fewer values).
+std::vector<std::int32_t> policy_mu(bool automatic, Drift drift, std::uint32_t k, MuRange range) {
   if (!automatic) return {1, 1, 1};
+  std::vector<std::int32_t> mu;
   if (k > 8)
-    return drift == Drift::kStrong ? std::vector<std::int32_t>{1, -1, -3}
-                                   : std::vector<std::int32_t>{-5, -6, -7};
-  return drift == Drift::kStrong ? std::vector<std::int32_t>{2, 1, 0}
-                                 : std::vector<std::int32_t>{-2, -3, -4};
+    mu = drift == Drift::kStrong ? std::vector<std::int32_t>{1, -1, -3}
+                                 : std::vector<std::int32_t>{-5, -6, -7};
+  else
+    mu = drift == Drift::kStrong ? std::vector<std::int32_t>{1, 0, -2}
+                                 : std::vector<std::int32_t>{-4, -4, -4};
+  for (auto& value : mu) value = std::min(std::max(value, range.low), range.high);
+  return mu;
+}
+
+// Int8 weights move by less than a step most of the time: unbiased rounding keeps what the others
+// lose.
+Rounding policy_rounding(bool automatic, model::RuleSet rules, std::uint32_t k) {
+  if (k > 8 || rules == model::RuleSet::kNitiLiteral) return Rounding::kHalfUp;
+  return automatic ? Rounding::kSr : Rounding::kPsto;
 }
 
 Status out_of_range(const char* field, std::int64_t got, std::int64_t low, std::int64_t high,
@@ -48,7 +62,7 @@ Drift judge_drift(const model::Accuracy& heldout, const model::Accuracy& source)
   if (heldout.total < kFewSamples) return Drift::kStrong;
   const std::uint64_t src_correct = source.total == 0 ? 1 : source.correct;
   const std::uint64_t src_total = source.total == 0 ? 1 : source.total;
-  const bool below = 4ull * heldout.correct * src_total < 3ull * src_correct * heldout.total;
+  const bool below = 6ull * heldout.correct * src_total < 5ull * src_correct * heldout.total;
   return below ? Drift::kStrong : Drift::kMild;
 }
 
@@ -67,12 +81,14 @@ HyperParams resolve(const HyperParams& asked, Drift drift, const Placement& plac
   out.batch = place.batch;
   out.streamed = place.streamed;
   if (out.rounding == Rounding::kUnspecified)
-    out.rounding = place.k <= 8 ? Rounding::kPsto : Rounding::kHalfUp;
+    out.rounding = policy_rounding(automatic, out.rule_set, place.k);
   if (out.loss == model::LossKind::kUnspecified)
     out.loss = has_ce_scale ? model::LossKind::kCe : model::LossKind::kMse;
   if (out.shift_source == model::ShiftSource::kUnspecified)
     out.shift_source = model::ShiftSource::kExact;
-  if (out.mu_weight.empty()) out.mu_weight = policy_mu(automatic, drift, place.k);
+  if (out.mu_weight.empty())
+    out.mu_weight =
+        policy_mu(automatic, drift, place.k, mu_weight_range(place.k, out.rounding, place.batch));
   if (out.mu_weight.size() == 1) out.mu_weight.assign(3, out.mu_weight[0]);
   if (!out.mu_offset) out.mu_offset = automatic ? -3 : 1;
   if (!out.dead_zone)

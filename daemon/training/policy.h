@@ -10,7 +10,7 @@ namespace odt::training {
 
 enum class Drift : std::uint8_t { kMild, kStrong };
 
-// Strong: fewer than 50 held-out samples, or held-out accuracy below 3/4 of the model's on its own
+// Strong: fewer than 50 held-out samples, or held-out accuracy below 5/6 of the model's on its own
 // data (an unknown source accuracy counts as 100 %).
 Drift judge_drift(const model::Accuracy& heldout, const model::Accuracy& source);
 

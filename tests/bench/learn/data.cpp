@@ -55,8 +55,18 @@ double moved(const std::uint8_t* p, int side, int white, Shift shift, int x, int
       return white - v;
     case Shift::kRot90:
       return p[(side - 1 - x) * side + y];
-    case Shift::kRot30: {
-      const double c = std::cos(kPi / 6), s = std::sin(kPi / 6), m = (side - 1) / 2.0;
+    case Shift::kDim:
+      return 0.25 * v + 90 * white / 255.0;
+    case Shift::kBlur: {
+      double sum = 0;
+      for (int i = -1; i <= 1; ++i)
+        for (int j = -1; j <= 1; ++j) sum += pixel(p, side, x + j, y + i);
+      return sum / 9;
+    }
+    case Shift::kRot30:
+    case Shift::kRot15: {
+      const double angle = shift == Shift::kRot30 ? kPi / 6 : kPi / 12;
+      const double c = std::cos(angle), s = std::sin(angle), m = (side - 1) / 2.0;
       return bilinear(p, side, m + c * (x - m) - s * (y - m), m + s * (x - m) + c * (y - m));
     }
     default:
@@ -119,8 +129,8 @@ Images load_fashion(const std::string& folder, bool test) {
 }
 
 const char* shift_name(Shift shift) {
-  static constexpr const char* kNames[] = {"none",  "gain",  "flip", "inversion",
-                                           "rot90", "rot30", "noise"};
+  static constexpr const char* kNames[] = {"none",  "gain",  "flip",  "inversion", "rot90",
+                                           "rot30", "noise", "rot15", "dim",       "blur"};
   return kNames[static_cast<int>(shift)];
 }
 

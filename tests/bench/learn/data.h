@@ -24,11 +24,12 @@ Images load_digits(const std::string& path);
 // IDX files of Debian's dataset-fashion-mnist, 28x28 averaged to 14x14 half up.
 Images load_fashion(const std::string& folder, bool test);
 
-// Shifts of section 7 and 9 of the measurements and two that nobody tunes on.
-enum class Shift { kNone, kGain, kFlip, kInversion, kRot90, kRot30, kNoise };
+// The shifts of the bars, two that nobody tunes on (rot30, noise), and three for tuning alone.
+enum class Shift { kNone, kGain, kFlip, kInversion, kRot90, kRot30, kNoise, kRot15, kDim, kBlur };
 const char* shift_name(Shift shift);
-// gain: 0.4 x + 60 (digits: + 4); rot30: bilinear around the middle, black outside; noise: normal
-// with a standard deviation of white / 6, drawn from seed and the pixel's number.
+// gain: 0.4 x + 60 (digits: + 4); dim: 0.25 x + 90; blur: mean of 3x3; rot30, rot15: bilinear
+// around the middle, black outside; noise: normal with a standard deviation of white / 6, drawn
+// from seed and the pixel's number.
 Images shifted(const Images& images, Shift shift, std::uint32_t seed = 1);
 
 // A seeded order of 0..n-1.

@@ -22,11 +22,14 @@ FloatNet new_net(std::uint32_t seed) {
 using Rows = std::vector<std::pair<std::string, odt_run_spec_t>>;
 
 Rows adapt_rows() {
-  odt_run_spec_t fine = parse_run("k15 mse mu1,-1,-3 mo-3 dz4 b8");
+  odt_run_spec_t fine = parse_run("k15 mse mu2,0,-2 mo-3 dz4 b8");
   fine.epochs = kEpochs;
   odt_run_spec_t ti = plain_run(8, {1, 1, 1});
   ti.epochs = kEpochs;
+  odt_run_spec_t sr = int8_run(kEpochs);
+  sr.rounding = ODT_ROUND_SR;
   return {{"int8", int8_run(kEpochs)},
+          {"int8_sr", sr},
           {"int8_mu1", ti},
           {"k15", fine},
           {"literal_mu1", literal_run(1, kEpochs)},
@@ -113,38 +116,53 @@ void scratch(const std::vector<DigitsDraw>& draws, const Options& o, Report& rep
 
 // A run has collapsed where it ends below 0.90 (rot90 and inversion start below 0.2) or a layer
 // died.
-void collapsed(const std::vector<DigitsDraw>& draws, const Options& o, Report& report) {
+struct Collapse {
   int runs = 0, dead = 0;
   double worst = 1;
   std::string where;
+  void add(const IntNet& net, const odt_run_spec_t& spec, const Set& train, const Set& test,
+           std::uint32_t seed, const char* shift, nlohmann::json& json) {
+    const IntResult r = net.train(spec, train, nullptr, test, seed);
+    ++runs;
+    if (r.after < 0.9 || (r.epochs.back().alarms & ODT_ALARM_DEAD_LAYER)) ++dead;
+    const int mu = spec.mu_weight[0];
+    json.push_back({{"shift", shift}, {"batch", spec.batch}, {"mu", mu}, {"accuracy", r.after}});
+    if (r.after >= worst) return;
+    worst = r.after;
+    char text[64];
+    std::snprintf(text, sizeof text, "%s batch %d mu %d", shift, spec.batch, mu);
+    where = text;
+  }
+};
+
+void collapsed(const std::vector<DigitsDraw>& draws, const Options& o, Report& report) {
+  Collapse all, wide;
   for (std::size_t d = 0; d < draws.size(); ++d)
     for (const Shift shift : {Shift::kRot90, Shift::kInversion}) {
       const Set train = to_set(shifted(draws[d].adapt, shift));
       const Set test = to_set(shifted(draws[d].test, shift));
       const IntNet net(draws[d].image);
+      const auto seed = static_cast<std::uint32_t>(d + 1);
       for (const int batch : kBatches)
         for (const int mu : {1, 2}) {
           if (o.quick && (mu == 1 || batch == 2 || batch == 4 || batch == 16)) continue;
           odt_run_spec_t spec = plain_run(8, {mu, mu, mu});
+          spec.mu_offset = -3;
           spec.batch = static_cast<std::uint16_t>(batch);
           spec.epochs = kEpochs;
-          const IntResult r =
-              net.train(spec, train, nullptr, test, static_cast<std::uint32_t>(d + 1));
-          ++runs;
-          if (r.after < 0.9 || (r.epochs.back().alarms & ODT_ALARM_DEAD_LAYER)) ++dead;
-          report.json["collapsed"].push_back(
-              {{"shift", shift_name(shift)}, {"batch", batch}, {"mu", mu}, {"accuracy", r.after}});
-          if (r.after < worst) {
-            worst = r.after;
-            where = std::string(shift_name(shift)) + " batch " + std::to_string(batch) + " mu " +
-                    std::to_string(mu);
-          }
+          all.add(net, spec, train, test, seed, shift_name(shift), report.json["collapsed"]);
+          if (batch != 1) continue;
+          spec.mu_offset = 1;  // TI's default
+          wide.add(net, spec, train, test, seed, shift_name(shift),
+                   report.json["collapsed_offset1"]);
         }
     }
-  report.value("collapsed_runs", dead, "runs");
-  report.value("collapsed_runs_of", runs, "runs");
-  report.value("collapsed_worst_accuracy", worst, "share");
-  report.note("worst of them: " + where);
+  report.value("collapsed_runs", all.dead, "runs");
+  report.value("collapsed_runs_of", all.runs, "runs");
+  report.value("collapsed_worst_accuracy", all.worst, "share");
+  report.value("collapsed_batch1_mu_offset1_runs", wide.dead, "runs");
+  report.note("worst: " + all.where + "; batch 1 with mu_offset 1: " + std::to_string(wide.dead) +
+              " of " + std::to_string(wide.runs) + " collapsed");
 }
 
 struct GuardRow {

@@ -86,6 +86,25 @@ struct Trainer {
   std::vector<std::uint64_t> arena;
 };
 
+// Adds a step's precision to the figures of a run.
+void count_precision(const odt_model_t& m, const odt_step_record_t& step, IntResult& r) {
+  double bits = 0, all = 0, work = 0, all_work = 0;
+  std::uint32_t bytes = 0;
+  for (std::uint32_t i = 0; i < m.n_layers; ++i) {
+    const odt_op_t& op = m.ops[m.layer_op[i]];
+    const double n = op.n_weights, k = step.layers[i].k;
+    const double positions = m.tensors[op.out].count / static_cast<double>(op.n_out);
+    bits += n * k;
+    all += 32 * n;
+    work += n * positions * k;
+    all_work += 32 * n * positions;
+    bytes += op.n_weights * (k > 8 ? 2 : 1);
+  }
+  r.memory_ratio = std::max(r.memory_ratio, bits / all);
+  r.energy_ratio += work / all_work;
+  r.resident_bytes = std::max(r.resident_bytes, bytes);
+}
+
 }  // namespace
 
 std::vector<std::uint8_t> quantise(FloatNet& net, const Matrix& calibration, const QuantOptions& o,
@@ -188,8 +207,10 @@ IntResult IntNet::train(odt_run_spec_t spec, const Set& train, const Set* heldou
   odt_error_t err{};
   while (!odt_trainer_done(t)) {
     odt_step_record_t step;
-    while (!odt_trainer_epoch_complete(t))
+    while (!odt_trainer_epoch_complete(t)) {
       if (odt_trainer_step_resident(t, &s_train, &step, &err) != ODT_OK) refuse(err);
+      count_precision(*model_, step, result);
+    }
     const std::uint32_t correct = guard_count();
     best = std::max(best, correct);
     odt_epoch_record_t epoch;
@@ -199,6 +220,7 @@ IntResult IntNet::train(odt_run_spec_t spec, const Set& train, const Set* heldou
   }
   if (heldout) result.heldout_best = static_cast<double>(best) / held;
   result.steps = odt_trainer_step_count(t);
+  result.energy_ratio /= result.steps;
   result.after = static_cast<double>(count_correct(t, s_test)) / test.count;
   return result;
 }

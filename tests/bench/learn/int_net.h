@@ -34,6 +34,10 @@ struct IntResult {
   double heldout_start = 0, heldout_best = 0;
   std::uint32_t alarms = 0;  // of all epochs
   std::uint32_t steps = 0;
+  // Weights' precision: sum N k / 32 sum N at its peak; sum MAC k / 32 sum MAC, mean of the steps;
+  // bytes of the weights as stored, at their peak.
+  double memory_ratio = 0, energy_ratio = 0;
+  std::uint32_t resident_bytes = 0;
   std::vector<odt_epoch_record_t> epochs;
   odt_memory_plan_t plan{};
 };

@@ -38,6 +38,10 @@ int main(int argc, char** argv) try {
       only = next();
     else if (arg == "--first-draw")
       options.first_draw = static_cast<std::uint32_t>(std::stoul(next()));
+    else if (arg == "--draws")
+      options.draws = static_cast<std::uint32_t>(std::stoul(next()));
+    else if (arg == "--shifts")
+      options.shifts = next();
     else if (arg == "--explore")
       explore = next();
     else if (!explore.empty())
@@ -52,6 +56,7 @@ int main(int argc, char** argv) try {
   odt::learn::Report report;
   if (only.empty() || only == "digits") odt::learn::digits_tasks(options, report);
   if (only.empty() || only == "fashion") odt::learn::fashion_tasks(options, report);
+  if (only.empty() || only == "apt") odt::learn::apt_tasks(options, report);
   if (!json.empty()) std::ofstream(json) << report.json.dump(1) << "\n";
   return 0;
 } catch (const std::exception& e) {

@@ -8,7 +8,8 @@
 namespace odt::learn {
 
 odt_run_spec_t int8_run(int epochs) {
-  odt_run_spec_t s = plain_run(8, {3, 2, 1});
+  odt_run_spec_t s = plain_run(8, {3, 1, -1});
+  s.mu_offset = -3;
   s.dead_zone = 4;
   s.epochs = static_cast<std::uint16_t>(epochs);
   return s;
@@ -31,7 +32,8 @@ odt_run_spec_t auto_run(const IntNet& net, const Set& heldout, bool small) {
   const model::HyperParams got = training::resolve({}, drift, place, m.ce_scale != 0, true);
   odt_run_spec_t s = plain_run(static_cast<int>(place.k), {0, 0, 0});
   for (std::size_t i = 0; i < 3; ++i) s.mu_weight[i] = static_cast<std::int8_t>(got.mu_weight[i]);
-  s.rounding = got.rounding == model::Rounding::kPsto ? ODT_ROUND_PSTO : ODT_ROUND_HALF_UP;
+  s.rounding = static_cast<std::uint8_t>(got.rounding);  // the same numbers
+  s.sr_seed = *got.sr_seed;
   s.loss = got.loss == model::LossKind::kCe ? ODT_LOSS_CE : ODT_LOSS_MSE;
   s.mu_offset = static_cast<std::int8_t>(*got.mu_offset);
   s.dead_zone = static_cast<std::uint8_t>(*got.dead_zone);
@@ -59,6 +61,11 @@ odt_run_spec_t parse_run(const std::string& text) {
       s.shift_source = ODT_SHIFT_STALE;
     else if (word == "literal")
       s.rule_set = ODT_RULE_NITI_LITERAL;
+    else if (word.starts_with("apt"))
+      s.apt.t_min_q8 = static_cast<std::uint16_t>(number(3)), s.apt.mode = ODT_APT_QUARTERS,
+      s.apt.k_max = 16;
+    else if (word.starts_with("max"))
+      s.apt.k_max = static_cast<std::uint8_t>(number(3));
     else if (word == "guard")
       s.guard = true;
     else if (word.starts_with("mu")) {

@@ -7,7 +7,8 @@
 
 namespace odt::learn {
 
-// Pure int8, one recipe for every strong shift: k 8, PSTO, MSE with dead zone 4, mu 3 -> 2 -> 1.
+// Pure int8, one recipe for every strong shift: k 8, PSTO, MSE with dead zone 4, mu 3 -> 1 -> -1,
+// mu_offset -3.
 odt_run_spec_t int8_run(int epochs);
 // The seed's double shift (rule 1.11) with TI's loss.
 odt_run_spec_t literal_run(int mu, int epochs);

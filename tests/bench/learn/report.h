@@ -27,6 +27,8 @@ class Report {
 struct Options {
   bool quick = false;            // fewer draws and a coarser grid: the same code in a minute
   std::uint32_t first_draw = 1;  // draws tuned on: 1001 and up
+  std::uint32_t draws = 4;       // explored
+  std::string shifts;            // explored, comma between; empty: those that are tuned on
   std::string digits, fashion;   // export_digits.py's file; folder of the IDX files
 };
 

@@ -34,6 +34,7 @@ class Fashion {
 
 void digits_tasks(const Options& options, Report& report);   // adapt, scratch, collapsed, guard
 void fashion_tasks(const Options& options, Report& report);  // auto, beside it fixed recipes
+void apt_tasks(const Options& options, Report& report);      // rule 1.12 on both
 // Accuracies of a recipe on the draws of options.first_draw.
 void explore(const std::string& task, const std::vector<std::string>& recipes,
              const Options& options);

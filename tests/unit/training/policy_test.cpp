@@ -10,12 +10,12 @@ namespace {
 
 using model::HyperParams;
 
-TEST(DriftTest, ThreeQuartersOfTheSourceAccuracy) {
+TEST(DriftTest, FiveSixthsOfTheSourceAccuracy) {
   EXPECT_EQ(judge_drift({49, 49}, {90, 100}), Drift::kStrong);  // too few to tell
-  EXPECT_EQ(judge_drift({67, 100}, {90, 100}), Drift::kStrong);
-  EXPECT_EQ(judge_drift({68, 100}, {90, 100}), Drift::kMild);
-  EXPECT_EQ(judge_drift({75, 100}, {}), Drift::kMild);
-  EXPECT_EQ(judge_drift({74, 100}, {}), Drift::kStrong);
+  EXPECT_EQ(judge_drift({74, 100}, {90, 100}), Drift::kStrong);
+  EXPECT_EQ(judge_drift({75, 100}, {90, 100}), Drift::kMild);
+  EXPECT_EQ(judge_drift({84, 100}, {}), Drift::kMild);
+  EXPECT_EQ(judge_drift({83, 100}, {}), Drift::kStrong);
 }
 
 TEST(PolicyTest, AutoAsRuleNineteenSays) {
@@ -36,12 +36,30 @@ TEST(PolicyTest, AutoAsRuleNineteenSays) {
   EXPECT_FALSE(*mild.guard);  // nothing to guard with
   place = {8, 8, true};
   auto small = resolve(asked, Drift::kStrong, place, false, true);
-  EXPECT_EQ(small.mu_weight, (std::vector<std::int32_t>{2, 1, 0}));
-  EXPECT_EQ(small.rounding, model::Rounding::kPsto);
+  EXPECT_EQ(small.mu_weight, (std::vector<std::int32_t>{1, 0, -2}));
+  EXPECT_EQ(small.rounding, model::Rounding::kSr);
   EXPECT_EQ(*small.dead_zone, 4u);
   EXPECT_TRUE(*small.streamed);
   EXPECT_EQ(resolve(asked, Drift::kMild, place, true, true).mu_weight,
-            (std::vector<std::int32_t>{-2, -3, -4}));
+            (std::vector<std::int32_t>{-4, -4, -4}));
+}
+
+TEST(PolicyTest, StaysWithinTheLimitsOfMu) {
+  HyperParams asked;
+  EXPECT_EQ(resolve(asked, Drift::kMild, {6, 32, false}, true, true).mu_weight,
+            (std::vector<std::int32_t>{-2, -2, -2}));  // k 6, SR
+  asked.rounding = model::Rounding::kHalfUp;
+  EXPECT_EQ(resolve(asked, Drift::kStrong, {8, 8, false}, true, true).mu_weight,
+            (std::vector<std::int32_t>{1, 0, 0}));
+  asked = {};
+  asked.rule_set = model::RuleSet::kNitiLiteral;
+  const auto literal = resolve(asked, Drift::kMild, {8, 8, false}, false, true);
+  EXPECT_EQ(literal.rounding, model::Rounding::kHalfUp);
+  EXPECT_EQ(literal.mu_weight, (std::vector<std::int32_t>{0, 0, 0}));
+  asked = {};
+  asked.policy = model::Policy::kFixed;
+  EXPECT_EQ(resolve(asked, Drift::kMild, {8, 8, false}, false, true).rounding,
+            model::Rounding::kPsto);
 }
 
 TEST(PolicyTest, WhatIsAskedWins) {
