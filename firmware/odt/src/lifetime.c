@@ -98,6 +98,7 @@ typedef struct {
   odt_places_t* p;
   uint32_t batch;
   uint64_t one;          /* odt_one_sample */
+  uint64_t meets;        /* bit per op: several deltas meet in that of its output */
   uint64_t acts, deltas; /* placed so far */
 } fit_t;
 
@@ -115,18 +116,12 @@ static uint64_t units(const fit_t* f, uint64_t bytes) {
   return (bytes + f->p->unit - 1u) / f->p->unit;
 }
 
-/* Where several deltas meet, one sample of accumulators: from and to are the same moment. */
-static bool meets(const fit_t* f, uint32_t op) {
-  return f->delta->from[op] != ODT_NEVER && odt_contributions(f->m, op) > 1;
-}
-
-/* ops whose buffer is in use at some time of [from, to]; to < from: where deltas meet. */
+/* Whether op's buffer is in use at some time of [from, to]; to < from: when several deltas meet. */
 static bool in_use(const fit_t* f, const odt_spans_t* s, uint32_t op, uint32_t from, uint32_t to) {
   if (from <= to) return s->from[op] <= to && s->to[op] >= from;
   for (uint32_t i = 0; i < f->m->n_ops; i++) {
-    if (meets(f, i) && s->from[op] <= f->delta->from[i] && s->to[op] >= f->delta->from[i]) {
-      return true;
-    }
+    uint32_t at = f->delta->from[i];
+    if (((f->meets >> i) & 1u) && s->from[op] <= at && s->to[op] >= at) return true;
   }
   return false;
 }
@@ -152,25 +147,46 @@ static uint16_t first_fit(const fit_t* f, uint64_t n, uint32_t from, uint32_t to
   return (uint16_t)at;
 }
 
-/* Places the largest that is left; false: none is. */
-static bool place_largest(fit_t* f, bool values, uint64_t* extent) {
+/* What is placed first: the larger, the earlier, or the later; the best of these is taken. */
+typedef enum { LARGE_FIRST, EARLY_FIRST, LATE_FIRST, ORDERS } order_t;
+
+/* Places the next one; false: none is left. */
+static bool place_next(fit_t* f, bool values, order_t order, uint64_t* extent) {
   const odt_spans_t* s = values ? f->act : f->delta;
   uint64_t* placed = values ? &f->acts : &f->deltas;
   uint64_t most = 0;
   uint32_t which = ODT_MAX_OPS;
   for (uint32_t i = 0; i < f->m->n_ops; i++) {
     if (s->from[i] == ODT_NEVER || ((*placed >> i) & 1u)) continue;
-    uint64_t n = units(f, values ? act_bytes(f, i) : delta_bytes(f, i));
-    if (n <= most) continue;
-    most = n;
+    uint64_t key = order == LARGE_FIRST   ? units(f, values ? act_bytes(f, i) : delta_bytes(f, i))
+                     : order == EARLY_FIRST ? ODT_NEVER - s->from[i]
+                                          : s->from[i] + 1u;
+    if (key <= most) continue;
+    most = key;
     which = i;
   }
   if (which == ODT_MAX_OPS) return false;
-  uint16_t at = first_fit(f, most, s->from[which], s->to[which]);
+  uint64_t n = units(f, values ? act_bytes(f, which) : delta_bytes(f, which));
+  uint16_t at = first_fit(f, n, s->from[which], s->to[which]);
   (values ? f->p->act : f->p->delta)[which] = at;
   *placed |= (uint64_t)1 << which;
-  if ((at + most) * f->p->unit > *extent) *extent = (at + most) * f->p->unit;
+  if ((at + n) * f->p->unit > *extent) *extent = (at + n) * f->p->unit;
   return true;
+}
+
+static void place_all(fit_t* f, order_t values, order_t deltas) {
+  odt_places_t* p = f->p;
+  f->acts = f->deltas = p->act_bytes = 0;
+  while (place_next(f, true, values, &p->act_bytes)) {}
+  p->all_bytes = p->act_bytes;
+  while (place_next(f, false, deltas, &p->all_bytes)) {}
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < f->m->n_ops; i++) {
+    uint64_t n = units(f, 8ull * f->m->tensors[f->m->ops[i].out].count);
+    if (((f->meets >> i) & 1u) && n > most) most = n;
+  }
+  p->sum = most ? first_fit(f, most, 1, 0) : 0;
+  if ((p->sum + most) * p->unit > p->all_bytes) p->all_bytes = (p->sum + most) * p->unit;
 }
 
 /* Small enough numbers of units for 16 bits, whatever the order. */
@@ -190,17 +206,18 @@ fit(const odt_model_t* m, const odt_spans_t* act, const odt_spans_t* delta, uint
   fit_t f = {.m = m, .act = act, .delta = delta, .p = p, .batch = batch, .one = odt_one_sample(m)};
   memset(p, 0, sizeof *p);
   p->unit = unit_for(&f);
-  while (place_largest(&f, true, &p->act_bytes)) {}
-  p->all_bytes = p->act_bytes;
-  while (place_largest(&f, false, &p->all_bytes)) {}
-  uint64_t most = 0;
   for (uint32_t i = 0; i < m->n_ops; i++) {
-    uint64_t n = units(&f, 8ull * m->tensors[m->ops[i].out].count);
-    if (meets(&f, i) && n > most) most = n;
+    if (delta->from[i] != ODT_NEVER && odt_contributions(m, i) > 1) f.meets |= (uint64_t)1 << i;
   }
-  if (most == 0) return;
-  p->sum = first_fit(&f, most, 1, 0);
-  if ((p->sum + most) * p->unit > p->all_bytes) p->all_bytes = (p->sum + most) * p->unit;
+  uint32_t best = 0;
+  uint64_t least = UINT64_MAX;
+  for (uint32_t i = 0; i < 2u * ORDERS; i++) {
+    place_all(&f, (order_t)(i / ORDERS), (order_t)(i % ORDERS));
+    if (p->all_bytes >= least) continue;
+    least = p->all_bytes;
+    best = i;
+  }
+  place_all(&f, (order_t)(best / ORDERS), (order_t)(best % ORDERS));
 }
 
 void odt_place(const odt_model_t* m, uint32_t batch, odt_places_t* p) {

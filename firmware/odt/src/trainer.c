@@ -28,7 +28,7 @@ void odt_load_layer(const odt_trainer_t* t, odt_layer_t* l) {
     return;
   }
   const odt_op_t* op = &t->model->ops[l->op];
-  memset(l->m, 0, odt_layer_bytes(l, l->dtype)); /* padding */
+  if (l->n_weights) memset(l->m, 0, odt_layer_bytes(l, l->dtype)); /* padding */
   for (uint32_t i = 0; i < l->n_weights; i++)
     odt_layer_set(l, i, load_weight(op->weights[i], l->k));
   memcpy(l->off, op->offset, 4u * (size_t)l->n_offsets);

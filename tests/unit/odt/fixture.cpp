@@ -296,4 +296,42 @@ NetSpec small_dense() {
   return net;
 }
 
+bool train_a_little(odt_model_t* m) {
+  odt_run_spec_t spec = plain_spec(2, 2, 1);
+  bool classes = m->task == ODT_TASK_CLASSIFY;
+  spec.loss = classes && m->ce_scale ? ODT_LOSS_CE : ODT_LOSS_MSE;
+  if (m->arith == ODT_ARITH_DFP16) {
+    spec.rule_set = ODT_RULE_DFP16;
+    if (classes) spec.loss = ODT_LOSS_CE;
+    for (uint16_t& rate : spec.lr_m) rate = 3;
+    spec.lr_s = 12;
+  }
+  if (odt_run_spec_check(&spec, m, nullptr) != ODT_OK) return false;
+  odt_memory_plan_t plan;
+  odt_trainer_plan(m, &spec, true, &plan);
+  if (plan.total_bytes > 1000000) return false;
+  std::vector<uint64_t> arena(plan.total_bytes / 8 + 1);
+  auto t = std::make_unique<odt_trainer_t>();
+  if (odt_trainer_init(t.get(), m, &spec, true, arena.data(), plan.total_bytes, nullptr) !=
+      ODT_OK) {
+    return false;
+  }
+  uint32_t len = m->tensors[m->input].count;
+  auto dtype = static_cast<DType>(m->tensors[m->input].dtype);
+  bool targets = m->task == ODT_TASK_REGRESS;
+  std::vector<int8_t> labels(targets ? size_t{2} * m->n_classes : 2, 0);
+  labels[1] = 1;
+  size_t bytes = size_t{2} * len * (dtype == DType::kS16 ? 2 : 1);
+  std::vector<uint8_t> blob =
+      build_samples(dtype, len, 2, targets ? 1 : 0, labels, std::vector<uint8_t>(bytes, 0x81));
+  odt_samples_t s;
+  if (odt_samples_open(&s, blob.data(), static_cast<uint32_t>(blob.size()), nullptr) != ODT_OK) {
+    return false;
+  }
+  odt_step_record_t rec;
+  odt_epoch_record_t epoch;
+  if (odt_trainer_step_resident(t.get(), &s, &rec, nullptr) != ODT_OK) return false;
+  return odt_trainer_end_epoch(t.get(), 0, 0, &epoch, nullptr) == ODT_OK;
+}
+
 }  // namespace odt::testing

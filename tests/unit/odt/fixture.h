@@ -66,5 +66,8 @@ std::vector<uint8_t> weights_of(const odt_trainer_t* t, bool best = false);
 // The batch that rule 1.8 gives at the trainer's position, as a streamed blob.
 std::vector<uint8_t> next_batch(const odt_trainer_t* t, const NetSpec& net, const SampleSet& set);
 NetSpec small_dense();
+// Whatever an image says, if it is accepted it must also run: the kernels check nothing. True where
+// it ran a whole epoch.
+bool train_a_little(odt_model_t* m);
 
 }  // namespace odt::testing

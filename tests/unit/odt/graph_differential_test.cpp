@@ -70,13 +70,12 @@ INSTANTIATE_TEST_SUITE_P(Chains, GraphDifferential,
                                             ::testing::Range(0, 4)),
                          case_name);
 
-INSTANTIATE_TEST_SUITE_P(Graphs, GraphDifferential,
-                         ::testing::Combine(::testing::Values(Kind{"niti_graph", RunKind::kNiti,
-                                                                   true, 200000},
-                                                              Kind{"apt_graph", RunKind::kApt, true,
-                                                                   400000}),
-                                            ::testing::Range(0, 20)),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Graphs, GraphDifferential,
+    ::testing::Combine(::testing::Values(Kind{"niti_graph", RunKind::kNiti, true, 200000},
+                                         Kind{"apt_graph", RunKind::kApt, true, 400000}),
+                       ::testing::Range(0, 20)),
+    case_name);
 
 INSTANTIATE_TEST_SUITE_P(Precision, GraphDifferential,
                          ::testing::Combine(::testing::Values(Kind{"apt_chain", RunKind::kApt,

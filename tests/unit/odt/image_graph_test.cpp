@@ -435,5 +435,41 @@ TEST_F(GraphImage, Dfp16HasNoLimitOfProducts) {
   refused(open(), ODT_OUT_OF_RANGE, "op: products per sum", 0);
 }
 
+// Header, tensors and ops of graphs, integer and DFP16.
+TEST_F(GraphImage, RandomMutations) {
+  Random r(77);
+  for (bool wide : {false, true}) {
+    if (wide) net_ = dfp16(net_);
+    ASSERT_EQ(open(), ODT_OK);
+    ASSERT_TRUE(train_a_little(&m_));
+    std::vector<uint8_t> good = image_;
+    int accepted = 0, ran = 0;
+    for (int i = 0; i < 20000; i++) {
+      image_ = good;
+      for (int n = r.range(1, 4); n > 0; n--) {
+        auto top = r.chance(90) ? op_at(net_.layers.size()) : image_.size();
+        auto at = static_cast<size_t>(r.range(0, static_cast<int>(top) - 1));
+        image_[at] = r.chance(50) ? static_cast<uint8_t>(r.word())
+                                  : static_cast<uint8_t>(image_[at] ^ (1 << r.range(0, 7)));
+      }
+      if (reopen() != ODT_OK) continue;
+      accepted++;
+      if (train_a_little(&m_)) ran++;
+    }
+    EXPECT_GT(accepted, 100);
+    EXPECT_GT(ran, 100);
+  }
+}
+
+TEST_F(GraphImage, EveryTruncation) {
+  open();
+  for (size_t n = 64; n + 4 < image_.size(); n++) {
+    std::vector<uint8_t> cut(image_.begin(), image_.begin() + static_cast<long>(n));
+    auto size = static_cast<uint32_t>(n);
+    std::memcpy(cut.data() + 8, &size, 4);
+    EXPECT_NE(odt_model_open(&m_, cut.data(), size, &err_), ODT_OK) << n;
+  }
+}
+
 }  // namespace
 }  // namespace odt::testing

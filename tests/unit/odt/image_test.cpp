@@ -271,32 +271,6 @@ TEST_F(Image, MisalignedAddress) {
             ODT_INVALID_ARGUMENT);
 }
 
-// Whatever is accepted must also run: kernels check nothing.
-void train_a_little(odt_model_t* m) {
-  odt_run_spec_t spec = plain_spec(2, 2, 1);
-  spec.loss = m->ce_scale ? ODT_LOSS_CE : ODT_LOSS_MSE;
-  odt_memory_plan_t plan;
-  odt_trainer_plan(m, &spec, true, &plan);
-  if (plan.total_bytes > 1000000) return;
-  std::vector<uint64_t> arena(plan.total_bytes / 8 + 1);
-  auto t = std::make_unique<odt_trainer_t>();
-  if (odt_trainer_init(t.get(), m, &spec, true, arena.data(), plan.total_bytes, nullptr) !=
-      ODT_OK) {
-    return;
-  }
-  uint32_t len = m->tensors[m->input].count;
-  std::vector<uint8_t> blob = build_samples(static_cast<DType>(m->tensors[m->input].dtype), len,
-                                            {0, 1}, std::vector<uint8_t>(size_t{2} * len, 0x81));
-  odt_samples_t s;
-  if (odt_samples_open(&s, blob.data(), static_cast<uint32_t>(blob.size()), nullptr) != ODT_OK) {
-    return;
-  }
-  odt_step_record_t rec;
-  odt_epoch_record_t epoch;
-  if (odt_trainer_step_resident(t.get(), &s, &rec, nullptr) != ODT_OK) return;
-  odt_trainer_end_epoch(t.get(), 0, 0, &epoch, nullptr);
-}
-
 TEST_F(Image, RandomMutations) {
   Random r(2024);
   int accepted = 0;
