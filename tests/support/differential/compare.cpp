@@ -39,6 +39,26 @@ struct Engine {
     }
     return true;
   }
+  // Takes over state and best of another one.
+  bool restore(const Engine& from, bool guard, std::string* why) {
+    std::vector<uint8_t> bytes = from.state();
+    auto n = static_cast<uint32_t>(bytes.size());
+    odt_trainer_t* t = trainer.get();
+    if (odt_state_write(t, 0, bytes.data(), n, &err) || odt_state_write_end(t, &err)) {
+      *why = failure("state_write");
+      return false;
+    }
+    if (!guard) return true;
+    std::vector<uint8_t> best(odt_weights_size(from.trainer.get()));
+    n = static_cast<uint32_t>(best.size());
+    odt_weights_read(from.trainer.get(), true, 0, best.data(), n);
+    if (odt_weights_write(t, true, 0, best.data(), n, &err) ||
+        odt_weights_write_end(t, true, &err)) {
+      *why = failure("weights_write");
+      return false;
+    }
+    return true;
+  }
   std::vector<uint8_t> state() const {
     std::vector<uint8_t> out(odt_state_size(trainer.get()));
     odt_state_read(trainer.get(), 0, out.data(), static_cast<uint32_t>(out.size()));
@@ -52,14 +72,14 @@ class Comparison {
 
   Difference go() {
     Difference d;
-    if (!resident_.start(run_, true, &d.text) || !streamed_.start(run_, false, &d.text)) {
+    if (!resident_.start(run_, true, &d.text) || !streamed_->start(run_, false, &d.text)) {
       d.refused = true;
       return d;
     }
     const odt_run_spec_t& s = run_.spec;
     std::vector<int> all;
     for (int i = 0; i < static_cast<int>(s.train_samples); i++) all.push_back(i);
-    blob_ = samples_blob(run_.net, run_.samples, all);
+    blob_ = samples_blob(run_.samples, all);
     if (odt_samples_open(&train_, blob_.data(), static_cast<uint32_t>(blob_.size()), nullptr)) {
       d.text = "samples_open";
       return d;
@@ -68,9 +88,13 @@ class Comparison {
       d.text = resident_.failure("samples_fit");
       return d;
     }
+    d.text = start_frozen();
     if (s.guard) {
+      if (has_frozen_) {
+        odt_trainer_set_start(frozen_.trainer.get(), score(0), s.heldout_samples);
+      }
       odt_trainer_set_start(resident_.trainer.get(), score(0), s.heldout_samples);
-      odt_trainer_set_start(streamed_.trainer.get(), score(0), s.heldout_samples);
+      odt_trainer_set_start(streamed_->trainer.get(), score(0), s.heldout_samples);
       best_ = score(0);
       reference_->keep_best();
     }
@@ -105,22 +129,78 @@ class Comparison {
     }
     reference_->step(xs, labels, targets);
     odt_step_record_t rec{}, rec2{};
-    std::vector<uint8_t> blob = samples_blob(run_.net, run_.samples, batch);
+    std::vector<uint8_t> blob = samples_blob(run_.samples, batch);
     odt_samples_t part{};
     odt_samples_open(&part, blob.data(), static_cast<uint32_t>(blob.size()), nullptr);
     if (odt_trainer_step_resident(t, &train_, &rec, &resident_.err)) {
       return resident_.failure("step_resident");
     }
-    if (odt_trainer_step(streamed_.trainer.get(), &part, &rec2, &streamed_.err)) {
-      return streamed_.failure("step");
+    if (odt_trainer_step(streamed_->trainer.get(), &part, &rec2, &streamed_->err)) {
+      return streamed_->failure("step");
     }
     std::string d = record(rec);
     if (d.empty()) d = state("");
     if (d.empty()) d = predictions();
+    if (d.empty()) d = frozen_step();
     if (d.empty()) d = steer(static_cast<int>(rec.step));
     if (d.empty() && odt_trainer_epoch_complete(t)) d = end_epoch();
-    if (d.empty() && resident_.state() != streamed_.state()) d = "resident is not streamed";
+    if (d.empty() && resident_.state() != streamed_->state()) d = "resident is not streamed";
+    if (d.empty() && has_frozen_ && resident_.state() != frozen_.state()) {
+      d = "frozen samples differ";
+    }
+    // With a guard: see the best's padding.
+    bool now = static_cast<int>(rec.step) == run_.restore_after && !s.guard;
+    if (d.empty() && now) d = restore();
     return d;
+  }
+
+  // A third library trains on the cut tensor's values.
+  std::string start_frozen() {
+    int cut = reference_->cut();
+    std::string d = differ("cut", resident_.model.cut, cut < 0 ? ODT_NO_TENSOR : cut);
+    if (!d.empty() || cut <= 0 || run_.net.arith == 1) return d;
+    if (!frozen_.start(run_, true, &d)) return "frozen: " + d;
+    const odt_tensor_t& tensor = frozen_.model.tensors[cut];
+    std::vector<Values> values;
+    std::vector<uint8_t> out(tensor.count * 2);
+    auto dtype = static_cast<DType>(tensor.dtype);
+    std::vector<int> all;
+    for (size_t i = 0; i < run_.spec.train_samples; i++) {
+      values.push_back(reference_->tensor(run_.samples.values[i], cut));
+      std::vector<uint8_t> x = value_bytes(run_.samples.dtype, run_.samples.values[i]);
+      if (odt_trainer_freeze(frozen_.trainer.get(), x.data(), out.data())) return "freeze";
+      std::vector<uint8_t> want = value_bytes(dtype, values.back());
+      if (!std::equal(want.begin(), want.end(), out.begin())) return "frozen values";
+      all.push_back(static_cast<int>(i));
+    }
+    frozen_blob_ = samples_blob(frozen_samples(run_.net, run_.samples, dtype, values), all);
+    auto bytes = static_cast<uint32_t>(frozen_blob_.size());
+    if (odt_samples_open(&frozen_train_, frozen_blob_.data(), bytes, &frozen_.err) ||
+        odt_samples_fit(&frozen_train_, &frozen_.model, &frozen_.err)) {
+      return frozen_.failure("frozen samples");
+    }
+    has_frozen_ = true;
+    return "";
+  }
+
+  std::string frozen_step() {
+    odt_step_record_t rec{};
+    if (!has_frozen_) return "";
+    if (odt_trainer_step_resident(frozen_.trainer.get(), &frozen_train_, &rec, &frozen_.err)) {
+      return frozen_.failure("frozen step");
+    }
+    return differ("frozen loss", rec.loss, reference_->loss());
+  }
+
+  // The streamed library goes on as another one with the same state.
+  std::string restore() {
+    auto fresh = std::make_unique<Engine>();
+    std::string why;
+    if (!fresh->start(run_, false, &why)) return "restore: " + why;
+    if (!fresh->restore(*streamed_, run_.spec.guard, &why)) return why;
+    if (fresh->state() != streamed_->state()) return "a restored state differs";
+    streamed_ = std::move(fresh);
+    return "";
   }
 
   template <class A, class B>
@@ -184,7 +264,8 @@ class Comparison {
     if (odt_trainer_epoch_complete(resident_.trainer.get())) return "";
     for (const Steer& s : run_.steers) {
       if (s.after_step != step) continue;
-      for (Engine* e : {&resident_, &streamed_}) {
+      for (Engine* e : {&resident_, streamed_.get(), &frozen_}) {
+        if (e == &frozen_ && !has_frozen_) continue;
         auto k = static_cast<uint8_t>(s.k);
         if (odt_trainer_set_k(e->trainer.get(), s.layer, k, &e->err)) return e->failure("set_k");
       }
@@ -206,6 +287,12 @@ class Comparison {
                      nullptr);
     std::string d = differ("evaluated loss", loss, want_loss);
     if (d.empty()) d = differ("evaluated correct", correct, want_correct);
+    if (d.empty() && run_.net.task == 2) {
+      uint32_t got = 0;
+      uint64_t want = reference_->evaluate(run_.samples.values[0], 0, {}, nullptr);
+      if (odt_trainer_score(resident_.trainer.get(), train_.data, &got)) return "score";
+      d = differ("anomaly score", got, std::min<uint64_t>(want, UINT32_MAX));
+    }
     if (!d.empty()) return d;
     if (run_.net.arith == 1) return predictions16();
     std::vector<int8_t> logits(run_.net.n_classes);
@@ -227,7 +314,7 @@ class Comparison {
   }
 
   std::string end_epoch() {
-    odt_trainer_t *a = resident_.trainer.get(), *b = streamed_.trainer.get();
+    odt_trainer_t *a = resident_.trainer.get(), *b = streamed_->trainer.get();
     odt_epoch_record_t rec{}, rec2{};
     uint32_t total = run_.spec.heldout_samples;
     uint32_t now = run_.spec.guard ? score(odt_trainer_epoch_count(a) + 1) : 0;
@@ -235,8 +322,12 @@ class Comparison {
     if (odt_trainer_end_epoch(a, now, total, &rec, &resident_.err)) {
       return resident_.failure("end_epoch");
     }
-    if (odt_trainer_end_epoch(b, now, total, &rec2, &streamed_.err)) {
-      return streamed_.failure("end_epoch");
+    if (odt_trainer_end_epoch(b, now, total, &rec2, &streamed_->err)) {
+      return streamed_->failure("end_epoch");
+    }
+    if (has_frozen_ &&
+        odt_trainer_end_epoch(frozen_.trainer.get(), now, total, &rec2, &frozen_.err)) {
+      return frozen_.failure("end_epoch");
     }
     std::string d;
     for (size_t i = 0; i < last.size() && d.empty(); i++) {
@@ -253,8 +344,11 @@ class Comparison {
 
   const ComparedRun& run_;
   std::unique_ptr<Reference> reference_;
-  Engine resident_, streamed_;
-  std::vector<uint8_t> blob_;
+  Engine resident_, frozen_;
+  std::unique_ptr<Engine> streamed_ = std::make_unique<Engine>();
+  bool has_frozen_ = false;
+  std::vector<uint8_t> blob_, frozen_blob_;
+  odt_samples_t frozen_train_{};
   odt_samples_t train_{};
   uint32_t best_ = 0;
 };
@@ -269,7 +363,7 @@ LibraryStep library_step(const ComparedRun& run) {
   if (!engine.start(run, true, &out.failure)) return out;
   std::vector<int> all;
   for (int i = 0; i < static_cast<int>(run.spec.train_samples); i++) all.push_back(i);
-  std::vector<uint8_t> blob = samples_blob(run.net, run.samples, all);
+  std::vector<uint8_t> blob = samples_blob(run.samples, all);
   odt_samples_t samples{};
   odt_trainer_t* t = engine.trainer.get();
   if (odt_samples_open(&samples, blob.data(), static_cast<uint32_t>(blob.size()), &engine.err)) {

@@ -25,6 +25,7 @@ struct ComparedRun {
   odt_run_spec_t spec{};
   int max_steps = 8;
   std::vector<Steer> steers;
+  int restore_after = -1;  // step behind which a fresh trainer takes over the state
   // Held-out scores before training and after each epoch, where the run has a guard.
   std::vector<uint32_t> scores;
 };

@@ -430,6 +430,17 @@ GraphSamples random_graph_samples(Choices& c, const NetSpec& net, int n) {
   return set;
 }
 
+GraphSamples frozen_samples(const NetSpec& net, const GraphSamples& set, DType dtype,
+                            const std::vector<Values>& values) {
+  GraphSamples out = set;
+  out.dtype = dtype;
+  out.values = values;
+  out.flags = static_cast<uint8_t>(2 | (net.task != 0 ? 1 : 0));
+  // An autoencoder's inputs are not there any more: its targets are.
+  if (net.task == 2) out.targets = set.values;
+  return out;
+}
+
 std::vector<uint8_t> value_bytes(DType dtype, const Values& values) {
   std::vector<uint8_t> out;
   for (int64_t v : values) {
@@ -439,13 +450,12 @@ std::vector<uint8_t> value_bytes(DType dtype, const Values& values) {
   return out;
 }
 
-std::vector<uint8_t> samples_blob(const NetSpec& net, const GraphSamples& set,
-                                  const std::vector<int>& which) {
+std::vector<uint8_t> samples_blob(const GraphSamples& set, const std::vector<int>& which) {
   std::vector<int8_t> labels;
   std::vector<uint8_t> data;
   for (int i : which) {
     auto at = static_cast<size_t>(i);
-    if (net.task == 1) {
+    if (set.flags & 1) {
       for (int64_t t : set.targets[at]) labels.push_back(static_cast<int8_t>(t));
     } else {
       labels.push_back(static_cast<int8_t>(set.labels[at]));

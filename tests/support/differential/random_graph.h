@@ -27,7 +27,7 @@ std::string describe_net(const NetSpec& net);
 
 struct GraphSamples {
   DType dtype = DType::kS8;
-  uint8_t flags = 0;
+  uint8_t flags = 0;  // of ODTS: 1 targets, 2 frozen
   std::vector<Values> values;
   std::vector<int> labels;
   std::vector<Values> targets;  // regression
@@ -35,8 +35,10 @@ struct GraphSamples {
 
 GraphSamples random_graph_samples(Choices& c, const NetSpec& net, int n);
 // ODTS of some of the samples, in this order.
-std::vector<uint8_t> samples_blob(const NetSpec& net, const GraphSamples& set,
-                                  const std::vector<int>& which);
+std::vector<uint8_t> samples_blob(const GraphSamples& set, const std::vector<int>& which);
+// The same samples as the values of the cut tensor (flag 2).
+GraphSamples frozen_samples(const NetSpec& net, const GraphSamples& set, DType dtype,
+                            const std::vector<Values>& values);
 std::vector<uint8_t> value_bytes(DType dtype, const Values& values);
 
 }  // namespace odt::testing

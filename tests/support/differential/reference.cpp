@@ -37,6 +37,10 @@ class Integers final : public Reference {
     return out;
   }
   Values infer(const Values& x, int*) const override { return oracle_.infer(x); }
+  int cut() const override { return oracle_.graph().cut(); }
+  Values tensor(const Values& x, int number) const override {
+    return oracle_.forward(x)[static_cast<size_t>(number)];
+  }
   uint64_t evaluate(const Values& x, int label, const Values& target, int* hit) const override {
     return oracle_.evaluate(x, label, target, hit);
   }
@@ -81,6 +85,10 @@ class Dfp16 final : public Reference {
     DfpTensor z = oracle_.infer(x);
     *exponent = z.e;
     return z.v[0];
+  }
+  int cut() const override { return oracle_.graph().cut(); }
+  Values tensor(const Values& x, int number) const override {
+    return oracle_.forward({x})[static_cast<size_t>(number)].v[0];
   }
   uint64_t evaluate(const Values& x, int label, const Values& target, int* hit) const override {
     return oracle_.evaluate(x, label, target, hit);

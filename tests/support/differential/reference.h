@@ -25,6 +25,8 @@ class Reference {
   virtual std::vector<LayerStep> last_step() const = 0;
   // Logits of one sample; DFP16: and their exponent.
   virtual Values infer(const Values& x, int* exponent) const = 0;
+  virtual int cut() const = 0;  // tensor number, -1: none
+  virtual Values tensor(const Values& x, int number) const = 0;
   virtual uint64_t evaluate(const Values& x, int label, const Values& target,
                             int* correct) const = 0;
   virtual void set_k(size_t layer, int k) = 0;

@@ -140,6 +140,7 @@ ComparedRun random_run(Choices& c, RunKind kind, int size, bool graphs) {
     run.spec.train_samples = static_cast<uint32_t>(n);
   }
   if (kind == RunKind::kDfp16) dfp16(c, run.net, run.spec);
+  run.restore_after = c.range(0, 12);
   for (int i = 0; i <= run.spec.epochs; i++) run.scores.push_back(c.word() % 5);
   if (run.spec.apt.k_max != 0) steer(c, run);
   run.samples = random_graph_samples(c, run.net, n);

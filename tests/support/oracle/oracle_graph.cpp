@@ -17,6 +17,20 @@ OracleGraph::OracleGraph(const NetSpec& net) : net_(net), dims_(tensor_dims(net)
   }
 }
 
+int OracleGraph::cut() const {
+  size_t first = 0;
+  while (!op(first).trainable) first++;
+  int found = -1;
+  for (size_t t = 0; t <= first; t++) {
+    bool crosses = false;
+    for (const Reader& r : readers_[t]) crosses = crosses || r.op >= first;
+    if (!crosses) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(t);
+  }
+  return found;
+}
+
 size_t OracleGraph::positions(size_t i) const { return size(i + 1) / op(i).outputs; }
 
 void OracleGraph::products(size_t i, const WeightLink& fn) const {

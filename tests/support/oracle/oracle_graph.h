@@ -36,6 +36,9 @@ class OracleGraph {
   const std::vector<Reader>& readers(size_t tensor) const { return readers_[tensor]; }
   // Some trainable op stands at or before the op that writes this tensor.
   bool needs_delta(size_t tensor) const { return needed_[tensor]; }
+  // The one tensor that leads from the ops in front of the first trainable one to the rest; -1:
+  // there are several.
+  int cut() const;
   size_t positions(size_t i) const;  // outputs of op i per filter
 
   // Every product of a convolution or a dense layer.

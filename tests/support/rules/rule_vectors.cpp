@@ -118,7 +118,7 @@ Json play(const RuleRun& rule) {
   Json out = {{"name", rule.name},
               {"shows", rule.shows},
               {"image", hex(build_image(run.net))},
-              {"samples", hex(samples_blob(run.net, run.samples, all))},
+              {"samples", hex(samples_blob(run.samples, all))},
               {"spec", spec_json(s)},
               {"steps", Json::array()}};
   for (const Steer& steer : run.steers) {
