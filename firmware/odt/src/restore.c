@@ -181,6 +181,16 @@ static odt_status_t take_sums(odt_trainer_t* t, const odt_piece_t* p, odt_error_
   return ODT_OK;
 }
 
+/* The values follow; between them the kernels count on zeros, whatever lay there. */
+static void clear_values(odt_trainer_t* t, odt_form_t form, uint32_t layer) {
+  odt_layer_t* l = &t->layers[layer];
+  void* m = form == ODT_FORM_BEST ? l->best_m : l->m;
+  uint32_t bytes = t->model->arith == ODT_ARITH_DFP16
+                       ? 2u * odt_dfp_stored(t->model, &t->model->ops[l->op])
+                       : odt_layer_bytes(l, odt_form_k(l, form) > 8 ? ODT_S16 : ODT_S8);
+  if (m != NULL && l->n_weights != 0) memset(m, 0, bytes);
+}
+
 static odt_status_t check_layer(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p,
                                 odt_error_t* err) {
   uint8_t want[ODT_STATE_LAYER + ODT_STATE_LAYER_OFFSETS];
@@ -204,6 +214,7 @@ static odt_status_t check_layer(odt_trainer_t* t, odt_form_t form, const odt_pie
     return reject(t, err, ODT_FAILED_PRECONDITION, "layer: kind, k, shape or sizes", index,
                   t->layer_head[i], want[i], want[i]);
   }
+  clear_values(t, form, p->layer);
   return ODT_OK;
 }
 

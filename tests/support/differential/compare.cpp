@@ -49,7 +49,7 @@ struct Engine {
       return false;
     }
     if (!guard) return true;
-    std::vector<uint8_t> best(odt_weights_size(from.trainer.get()));
+    std::vector<uint8_t> best(odt_best_size(from.trainer.get()));
     n = static_cast<uint32_t>(best.size());
     odt_weights_read(from.trainer.get(), true, 0, best.data(), n);
     if (odt_weights_write(t, true, 0, best.data(), n, &err) ||
@@ -148,9 +148,7 @@ class Comparison {
     if (d.empty() && has_frozen_ && resident_.state() != frozen_.state()) {
       d = "frozen samples differ";
     }
-    // With a guard: see the best's padding.
-    bool now = static_cast<int>(rec.step) == run_.restore_after && !s.guard;
-    if (d.empty() && now) d = restore();
+    if (d.empty() && static_cast<int>(rec.step) == run_.restore_after) d = restore();
     return d;
   }
 
@@ -287,7 +285,7 @@ class Comparison {
                      nullptr);
     std::string d = differ("evaluated loss", loss, want_loss);
     if (d.empty()) d = differ("evaluated correct", correct, want_correct);
-    if (d.empty() && run_.net.task == 2) {
+    if (d.empty() && run_.net.task == 2 && run_.net.arith == 0) {
       uint32_t got = 0;
       uint64_t want = reference_->evaluate(run_.samples.values[0], 0, {}, nullptr);
       if (odt_trainer_score(resident_.trainer.get(), train_.data, &got)) return "score";

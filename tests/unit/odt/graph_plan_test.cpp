@@ -44,7 +44,7 @@ class Planned {
     *region = static_cast<uint32_t>(t->region - reinterpret_cast<uint8_t*>(arena.data()));
     std::vector<int> all;
     for (int i = 0; i < static_cast<int>(run_.spec.train_samples); i++) all.push_back(i);
-    std::vector<uint8_t> blob = samples_blob(run_.net, run_.samples, all);
+    std::vector<uint8_t> blob = samples_blob(run_.samples, all);
     odt_samples_t s;
     EXPECT_EQ(odt_samples_open(&s, blob.data(), static_cast<uint32_t>(blob.size()), nullptr),
               ODT_OK);

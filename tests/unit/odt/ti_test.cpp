@@ -120,7 +120,7 @@ TEST_P(Ti, AFrozenGraphGivesTheTrainersValues) {
   odt_run_spec_t spec = plain_spec(5, 5, 1);
   rig.start(spec, false);
   TiModel ti(rig.model(), 5);
-  const Bytes blob = samples_blob(net, set, {0, 1, 2, 3, 4});
+  const Bytes blob = samples_blob(set, {0, 1, 2, 3, 4});
   const odt_samples_t batch = open_samples(blob);
   const Bytes data(batch.data, batch.data + batch.count * batch.sample_len);
   const Bytes input = ti.frozen(data, 5);
