@@ -94,7 +94,7 @@ void odt_ti_forward_layer(const odt_ti_layer_t* l, const uint8_t* x, uint8_t* y)
 /* ---- deltas ---- */
 
 static void delta_put(odt_ti_delta_t* d, uint32_t b, uint32_t i, int32_t v) {
-  if (d->mask && !(((uint32_t)d->mask[(size_t)b * d->mask_bytes + i / 8u] >> (i % 8u)) & 1u)) v = 0;
+  if (d->mask && !odt_ti_bit(d->mask + (size_t)b * d->mask_bytes, i)) v = 0;
   if (!d->store) {
     d->or_abs |= v < 0 ? 0u - (uint32_t)v : (uint32_t)v;
     return;

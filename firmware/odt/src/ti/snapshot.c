@@ -154,7 +154,7 @@ static bool alive(const IntLayerDesc_t* d, uint32_t unit, uint32_t n) {
   for (uint32_t b = 0; b < n; b++) {
     const uint8_t* mask = d->relu_mask + (size_t)b * odt_ti_mask_bytes(d);
     for (uint32_t i = unit * positions; i < (unit + 1u) * positions; i++) {
-      if (((uint32_t)mask[i / 8u] >> (i % 8u)) & 1u) return true;
+      if (odt_ti_bit(mask, i)) return true;
     }
   }
   return false;

@@ -52,6 +52,9 @@ static inline bool odt_ti_is_relu(const IntLayerDesc_t* d) {
 static inline uint32_t odt_ti_mask_bytes(const IntLayerDesc_t* d) {
   return (d->out_size + 7u) / 8u;
 }
+static inline bool odt_ti_bit(const uint8_t* mask, uint32_t i) {
+  return (((uint32_t)mask[i / 8u] >> (i % 8u)) & 1u) != 0;
+}
 static inline uint32_t odt_ti_n_out(const IntLayerDesc_t* d) {
   return odt_ti_is_conv(d) ? d->conv.n_filters : d->out_size;
 }
