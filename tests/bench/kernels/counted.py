@@ -2,7 +2,8 @@
 
 Estimated cycles use a table like the Cortex-M4's with memory that never waits (load 2, a load behind a load 1, store 1,
 several words 1 + words, multiply-accumulate and SIMD 1, VFMA 3, division 7, taken branch 3, one not taken 1): an
-estimate, the same for every kernel. Where a conditional branch's next instruction is itself a target, it counts as taken.
+estimate, the same for every kernel. A small core's (Cortex-M3) multiply-accumulate takes 2, its 64-bit product 3, its 64-bit
+multiply-accumulate 4 (the least its manual gives). Where a conditional branch's next instruction is itself a target, it counts as taken.
 """
 import pathlib
 import re
@@ -15,8 +16,9 @@ TOLERANCE = 3  # instructions: SysTick's step is shorter than one, the region's 
 class Image:
     """Instructions of an ELF file, by address."""
 
-    def __init__(self, elf):
+    def __init__(self, elf, small=False):
         self.elf = elf
+        self.small = small
         self.cost = {}
         self.after = {}  # of a conditional branch: the next instruction, unless something jumps there
         self.symbols = {}
@@ -37,7 +39,8 @@ class Image:
         before = ""
         for i, (_, name, rest) in enumerate(code):
             name = name.removesuffix(".w").removesuffix(".n")
-            self.cost[addresses[i]] = cycles(name, rest, before)
+            slow = {"mla": 2, "mls": 2, "smlal": 4, "umlal": 4, "smull": 3, "umull": 3} if self.small else {}
+            self.cost[addresses[i]] = slow.get(name) or cycles(name, rest, before)
             conditional = re.fullmatch(r"b(eq|ne|cs|cc|hs|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)", name) or name in ("cbz", "cbnz")
             if conditional and i + 1 < len(code) and addresses[i + 1] not in targets:
                 self.after[addresses[i]] = addresses[i + 1]
@@ -82,8 +85,8 @@ def run(command, **more):
 class Run:
     """One start of an image: measured regions by name, hashes, values, delta counts."""
 
-    def __init__(self, machine, elf, plugin, work):
-        self.image = Image(elf)
+    def __init__(self, machine, elf, plugin, work, small=False):
+        self.image = Image(elf, small)
         self.insns, self.cycles, self.hashes, self.values, self.deltas = {}, {}, {}, {}, {}
         self.faults = []
         counted = pathlib.Path(work) / "counts.txt"

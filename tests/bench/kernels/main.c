@@ -119,8 +119,10 @@ int main(void) {
   REG32(SYST_CSR) = 7; /* the core's clock; its wrap is the only interrupt */
   board_uart_init();
   calibrate();
+#ifndef BENCH_SMALL_CORE
   bench_niti();
   bench_f32();
+#endif
   bench_dfp_kernels();
   bench_dfp();
   bench_text("END\n");

@@ -24,19 +24,21 @@ HEAD_MACS = 160 * 2
 STEP_MACS = BATCH * (2 * DENSE_MACS + 3 * HEAD_MACS)  # forward and gradient; deltas of the head
 CONV_A_MACS = BATCH * (2 * 49 * 3 * 32 + 147 * 2)
 CONV_B_MACS = BATCH * 3 * 16 * 16 * 9 * 64
-IMAGES = {  # name: (board, machine, kernels)
-    "m33": ("mps2_an505", "mps2-an505", ""),
-    "m33_c": ("mps2_an505", "mps2-an505", "c"),
-    "m55": ("mps3_an547", "mps3-an547", ""),
+IMAGES = {  # name: (board, machine, build options)
+    "m33": ("mps2_an505", "mps2-an505", []),
+    "m33_c": ("mps2_an505", "mps2-an505", ["ODT_KERNELS=c"]),
+    "m55": ("mps3_an547", "mps3-an547", []),
+    "m3": ("mps2_an505", "mps2-an505", ["BENCH_SMALL_CORE=ON"]),
+    "m3_chain32": ("mps2_an505", "mps2-an505", ["BENCH_SMALL_CORE=ON", "BENCH_CHAIN32=ON"]),
 }
+SMALL = ("m3", "m3_chain32")  # DFP16 alone, code for a core without the DSP extension
 
 
-def build(folder, board, kernels):
-    out = folder / (board + ("-" + kernels if kernels else ""))
+def build(folder, name, board, options):
+    out = folder / name
     configure = ["cmake", "-S", HERE, "-B", out, "-G", "Ninja", f"-DBENCH_BOARD={board}",
                  f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/firmware/arm/toolchain.cmake"]
-    if kernels:
-        configure.append(f"-DODT_KERNELS={kernels}")
+    configure += [f"-D{option}" for option in options]
     for command in (configure, ["ninja", "-C", out, "bench"]):
         done = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
@@ -111,6 +113,18 @@ def dfp16_figures(run):
     ]
 
 
+def chain32_figures(run, chained):
+    def cycles(r):
+        return statistics.mean(r.cycles["dfp_step"][1:])
+
+    return [
+        ("dfp16_m3_step_b8_insns", round(steps(run, "dfp_step")), "instructions"),
+        ("dfp16_m3_chain32_step_b8_insns", round(steps(chained, "dfp_step")), "instructions"),
+        ("dfp16_chain32_overhead_pct", round(100 * (steps(chained, "dfp_step") / steps(run, "dfp_step") - 1), 1), "%"),
+        ("dfp16_chain32_cycles_overhead_pct", round(100 * (cycles(chained) / cycles(run) - 1), 1), "%"),
+    ]
+
+
 def check(runs):
     faults = [f"{name}: {fault}" for name, run in runs.items() for fault in run.faults]
     if faults:
@@ -118,12 +132,16 @@ def check(runs):
     reference = runs["m33_c"].hashes
     for name, run in runs.items():
         for what, value in run.hashes.items():
+            if name == "m3_chain32":  # results of its own
+                continue
             if value != reference[what]:
                 faults.append(f"{name}: {what} ends in {value[:16]}, with the plain C kernels in {reference[what][:16]}")
         loops = run.insns["loop"]
         if any(abs(got - want) > 10 for got, want in zip(loops, (3000, 15000000))):
             faults.append(f"{name}: loops of 3000 and 15000000 instructions count as {loops}")
         for what in ("step", "step_stale", "step_stale_psto", "step_k12", "dfp_step"):
+            if what not in run.deltas:
+                continue
             if share(run, what) < 95:
                 faults.append(f"{name}: {what}: only {share(run, what):.1f} % of the deltas are non-zero")
     return faults
@@ -141,15 +159,19 @@ def main():
     runs = {}
     with tempfile.TemporaryDirectory() as work:
         for name in wanted:
-            board, machine, kernels = IMAGES[name]
-            runs[name] = Run(machine, build(args.build, board, kernels), plugin, work)
+            board, machine, options = IMAGES[name]
+            runs[name] = Run(machine, build(args.build, name, board, options), plugin, work, name in SMALL)
     faults = check(runs)
     figures = []
     if not any(run.faults for run in runs.values()):
         for name, run in runs.items():
+            if name in SMALL:
+                continue
             figures += figures_of({"m33_c": "naive"}.get(name, name), run)
         last = runs.get("m33", runs["m33_c"])
         figures += f32_figures(runs["m33_c"]) + dfp16_figures(last)
+        if all(name in runs for name in SMALL):
+            figures += chain32_figures(*(runs[name] for name in SMALL))
         figures += [("arcfault_ram_bytes", last.values["arc_total_bytes"], "bytes"),
                     ("nonzero_delta_share", round(min(share(last, s) for s in ("step", "step_stale", "step_stale_psto",
                                                                                "step_k12")), 1), "%")]

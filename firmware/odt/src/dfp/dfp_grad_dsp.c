@@ -161,32 +161,9 @@ static void count_steps(odt_dfp_update_t* u, const pair_t* d, uint32_t n) {
   u->abs_delta += sum;
 }
 
-static bool simple(const odt_dfp_update_t* u) {
-  return !u->revert && !u->saturate && !u->stats && u->s >= 33 && u->s <= 48;
-}
-
-/* odt_dfp_apply for such updates and batches of up to 64: a step has at most 20 bits. */
-static bool apply_simple(odt_dfp_update_t* u, int16_t* w, const int64_t sum[4]) {
-  int32_t to[4];
-  int64_t half = (int64_t)1 << (u->s - 1);
-  uint64_t or_abs = 0;
-  bool fits = true;
-  for (uint32_t j = 0; j < 4u; j++) {
-    int32_t d = (int32_t)((sum[j] * u->lr_m + half) >> 32) >> (u->s - 32);
-    or_abs |= odt_dfp_abs(sum[j]);
-    to[j] = w[j] - d;
-    fits = fits && to[j] <= ODT_DFP_MAX && to[j] >= -ODT_DFP_MAX;
-  }
-  u->or_abs |= or_abs;
-  if (!fits) return false;
-  for (uint32_t j = 0; j < 4u; j++) w[j] = (int16_t)to[j];
-  return true;
-}
-
 /* One block in any case. */
 static bool update_block(odt_dfp_update_t* u, const pair_t* x, const pair_t* dy, uint32_t pairs,
                          int16_t* w) {
-  uint32_t many = pairs;
   int64_t a = 0, b = 0, c = 0, d = 0;
   for (; pairs > 0; pairs--, x += 2, dy += 2) {
     a = __smlald(x[0], dy[0], a);
@@ -195,7 +172,7 @@ static bool update_block(odt_dfp_update_t* u, const pair_t* x, const pair_t* dy,
     d = __smlald(x[1], dy[1], d);
   }
   const int64_t sum[4] = {a, b, c, d};
-  return many <= 32u && simple(u) ? apply_simple(u, w, sum) : odt_dfp_apply(u, w, sum, 4);
+  return odt_dfp_apply(u, w, sum, 4);
 }
 
 typedef struct {

@@ -22,12 +22,28 @@ static int16_t cut(int32_t v) {
   return (int16_t)(v > ODT_DFP_MAX ? ODT_DFP_MAX : v < -ODT_DFP_MAX ? -ODT_DFP_MAX : v);
 }
 
+/* The usual case: sums below 2^36 make steps of at most 19 bits. */
+static bool apply_usual(const odt_dfp_update_t* u, int16_t* w, const int64_t* sum, uint32_t n) {
+  int32_t to[4];
+  int64_t half = (int64_t)1 << (u->s - 1);
+  bool in_range = true;
+  for (uint32_t j = 0; j < n; j++) {
+    to[j] = w[j] - ((int32_t)((sum[j] * u->lr_m + half) >> 32) >> (u->s - 32));
+    in_range = in_range && to[j] <= ODT_DFP_MAX && to[j] >= -ODT_DFP_MAX;
+  }
+  for (uint32_t j = 0; in_range && j < n; j++) w[j] = (int16_t)to[j];
+  return in_range;
+}
+
 bool odt_dfp_apply(odt_dfp_update_t* u, int16_t* w, const int64_t* sum, uint32_t n) {
   int32_t d[4];
-  for (uint32_t j = 0; j < n; j++) {
-    d[j] = odt_dfp_step(u, sum[j]);
-    u->or_abs |= odt_dfp_abs(sum[j]);
+  uint64_t or_abs = 0;
+  for (uint32_t j = 0; j < n; j++) or_abs |= odt_dfp_abs(sum[j]);
+  u->or_abs |= or_abs;
+  if (!u->revert && !u->saturate && !u->stats && u->s >= 33 && u->s <= 62 && or_abs >> 36 == 0) {
+    return apply_usual(u, w, sum, n);
   }
+  for (uint32_t j = 0; j < n; j++) d[j] = odt_dfp_step(u, sum[j]);
   if (!fits(u, w, d, n)) return false;
   for (uint32_t j = 0; j < n; j++) w[j] = cut(u->revert ? w[j] + d[j] : w[j] - d[j]);
   for (uint32_t j = 0; u->stats && j < n; j++) {

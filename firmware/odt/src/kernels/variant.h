@@ -1,6 +1,6 @@
-/* Which inner loops are built in: ODT_KERNELS_C, ODT_KERNELS_DSP, ODT_KERNELS_MVE or ODT_KERNELS_X86
- * of the build, else by what the core has. ODT_KERNELS_DSP on another machine emulates the instructions, for
- * tests. */
+/* Which inner loops are built in: ODT_KERNELS_C, ODT_KERNELS_DSP, ODT_KERNELS_MVE or
+ * ODT_KERNELS_X86 of the build, else by what the core has. ODT_KERNELS_DSP on another machine
+ * emulates the instructions, for tests. */
 #ifndef ODT_KERNELS_VARIANT_H
 #define ODT_KERNELS_VARIANT_H
 
