@@ -264,8 +264,11 @@ odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* 
 }
 
 odt_status_t odt_trainer_score(odt_trainer_t* t, const uint8_t* sample, uint32_t* score) {
-  if (t->model->arith == ODT_ARITH_DFP16) return ODT_UNIMPLEMENTED;
   if (t->model->task != ODT_TASK_AUTOENCODE || !t->weights_valid) return ODT_FAILED_PRECONDITION;
+  if (t->model->arith == ODT_ARITH_DFP16) {
+    *score = odt_dfp_score(t, sample);
+    return ODT_OK;
+  }
   odt_view_t z = run_one(t, sample);
   uint64_t loss = 0; /* at most 4096 * 255^2 */
   odt_loss_values(&t->spec, t->model->n_classes, (const int8_t*)z.base, (const int8_t*)sample, NULL,

@@ -285,7 +285,7 @@ class Comparison {
                      nullptr);
     std::string d = differ("evaluated loss", loss, want_loss);
     if (d.empty()) d = differ("evaluated correct", correct, want_correct);
-    if (d.empty() && run_.net.task == 2 && run_.net.arith == 0) {
+    if (d.empty() && run_.net.task == 2) {
       uint32_t got = 0;
       uint64_t want = reference_->evaluate(run_.samples.values[0], 0, {}, nullptr);
       if (odt_trainer_score(resident_.trainer.get(), train_.data, &got)) return "score";

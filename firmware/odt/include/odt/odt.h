@@ -341,12 +341,13 @@ odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* 
  * upper 8 bits.) Errors: FAILED_PRECONDITION (other arithmetic). */
 odt_status_t odt_trainer_infer16(odt_trainer_t* t, const uint8_t* sample, int16_t* logits,
                                  int32_t* exponent);
-/* Anomaly score of one sample by an autoencoder: the sum of (output - input)^2. Errors:
- * FAILED_PRECONDITION (other tasks). */
+/* Anomaly score of one sample by an autoencoder: the sum of (output - input)^2, at most UINT32_MAX
+ * (DFP16). Errors: FAILED_PRECONDITION (other tasks). */
 odt_status_t odt_trainer_score(odt_trainer_t* t, const uint8_t* sample, uint32_t* score);
 /* Runs the frozen part alone: the values of the model's cut tensor for one sample of the network
  * input, in the tensor's dtype; together they make samples with ODT_SAMPLES_FROZEN, which then
- * train and evaluate to the same bits. Errors: FAILED_PRECONDITION (no cut). */
+ * train and evaluate to the same bits. Errors: FAILED_PRECONDITION (no cut), UNIMPLEMENTED (DFP16,
+ * whose batches have exponents of their own). */
 odt_status_t odt_trainer_freeze(odt_trainer_t* t, const uint8_t* sample, uint8_t* out);
 /* Adds n samples to counts: *correct, *loss, and confusion (u32 [n_classes][n_classes], row =
  * label; may be NULL). Without classes: *loss alone. */

@@ -96,6 +96,8 @@ void odt_dfp_train(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels, 
                    odt_step_record_t* rec);
 odt_status_t odt_dfp_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t first, uint32_t n,
                           uint32_t* correct, uint64_t* loss, uint32_t* confusion);
+/* An autoencoder's loss of one sample, at most UINT32_MAX. */
+uint32_t odt_dfp_score(odt_trainer_t* t, const uint8_t* sample);
 /* The logits' upper 7 bits and sign. */
 void odt_dfp_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* logits);
 

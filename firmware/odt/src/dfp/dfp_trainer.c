@@ -158,6 +158,15 @@ odt_status_t odt_dfp_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t fir
   return st;
 }
 
+uint32_t odt_dfp_score(odt_trainer_t* t, const uint8_t* sample) {
+  odt_view_t x = {.base = sample, .dtype = t->model->tensors[t->model->input].dtype};
+  uint64_t loss = 0;
+  uint32_t got;
+  odt_dfp_forward(t, &x, 1);
+  sample_loss(t, 0, NULL, NULL, &loss, &got);
+  return loss > UINT32_MAX ? UINT32_MAX : (uint32_t)loss;
+}
+
 odt_status_t odt_trainer_infer16(odt_trainer_t* t, const uint8_t* sample, int16_t* logits,
                                  int32_t* exponent) {
   const odt_model_t* m = t->model;
