@@ -16,8 +16,17 @@ constexpr uint32_t kArenaLimit = 1 << 20;
 odt_run_spec_t settings(const odt_model_t& m, uint8_t choice) {
   odt_run_spec_t s{};
   s.rule_set = ODT_RULE_NITI;
-  s.loss = m.ce_scale ? ODT_LOSS_CE : ODT_LOSS_MSE;
-  s.shift_source = choice & 1 ? ODT_SHIFT_STALE : ODT_SHIFT_EXACT;
+  bool classes = m.task == ODT_TASK_CLASSIFY;
+  s.loss = classes && m.ce_scale ? ODT_LOSS_CE : ODT_LOSS_MSE;
+  if (m.arith == ODT_ARITH_DFP16) {
+    s.rule_set = ODT_RULE_DFP16;
+    s.loss = classes ? ODT_LOSS_CE : ODT_LOSS_MSE;
+    for (uint16_t& rate : s.lr_m) rate = 3;
+    s.lr_s = 12;
+    s.blocked = (choice & 4) != 0;
+  }
+  bool stale = (choice & 1) && m.arith == ODT_ARITH_INT8;
+  s.shift_source = stale ? ODT_SHIFT_STALE : ODT_SHIFT_EXACT;
   s.k = choice & 2 ? 15 : 8;
   s.batch = 2;
   s.epochs = 1;
@@ -28,6 +37,7 @@ odt_run_spec_t settings(const odt_model_t& m, uint8_t choice) {
 
 void train(odt_model_t& m, const uint8_t* tail, uint32_t n) {
   odt_run_spec_t spec = settings(m, n > 0 ? tail[0] : 0);
+  if (odt_run_spec_check(&spec, &m, nullptr)) return;
   odt_memory_plan_t plan;
   odt_trainer_plan(&m, &spec, true, &plan);
   if (plan.total_bytes > kArenaLimit) return;
@@ -36,8 +46,12 @@ void train(odt_model_t& m, const uint8_t* tail, uint32_t n) {
   if (odt_trainer_init(t.get(), &m, &spec, true, arena.data(), plan.total_bytes, nullptr)) return;
   uint32_t len = m.tensors[m.input].count;
   auto dtype = static_cast<odt::testing::DType>(m.tensors[m.input].dtype);
-  std::vector<uint8_t> blob =
-      odt::testing::build_samples(dtype, len, {0, 1}, std::vector<uint8_t>(size_t{2} * len, 0x9C));
+  bool targets = m.task == ODT_TASK_REGRESS;
+  std::vector<int8_t> labels(targets ? size_t{2} * m.n_classes : 2, 0);
+  labels[1] = 1;
+  size_t bytes = size_t{2} * len * (m.tensors[m.input].dtype == ODT_S16 ? 2 : 1);
+  std::vector<uint8_t> blob = odt::testing::build_samples(dtype, len, 2, targets ? 1 : 0, labels,
+                                                          std::vector<uint8_t>(bytes, 0x9C));
   odt_samples_t samples;
   if (odt_samples_open(&samples, blob.data(), static_cast<uint32_t>(blob.size()), nullptr)) return;
   odt_step_record_t step;
