@@ -28,14 +28,14 @@ uint32_t bench_random(uint32_t* state);
 
 /* Model images, made by models.py. */
 extern const uint8_t kModelStep[], kModelHead[], kModelArc[], kModelConvA[], kModelConvAHead[],
-    kModelConv1[], kModelConv2[], kModelDfp[];
+    kModelConv1[], kModelConv2[], kModelDfp[], kModelOddDense[], kModelOddConv[], kModelOddDfp[];
 extern const uint32_t kModelStepBytes, kModelHeadBytes, kModelArcBytes, kModelConvABytes,
-    kModelConvAHeadBytes, kModelConv1Bytes, kModelConv2Bytes, kModelDfpBytes;
+    kModelConvAHeadBytes, kModelConv1Bytes, kModelConv2Bytes, kModelDfpBytes, kModelOddDenseBytes, kModelOddConvBytes, kModelOddDfpBytes;
 
 #define BENCH_ARENA (512u * 1024u)
 extern uint8_t bench_arena[];
 
-/* Steps 0 .. train_samples / 8 - 1 of a run one by one, the hash of the state after them, and how
+/* The steps of a run one by one, the hash of the state after them, and how
  * many deltas at the first layer's output were 0. */
 void bench_steps(const char* name, const uint8_t* image, uint32_t bytes,
                  const odt_run_spec_t* spec);

@@ -17,4 +17,9 @@ void bench_dfp(void) {
                       .lr_s = 25};
   memset(s.class_weights, 64, sizeof s.class_weights);
   bench_steps("dfp_step", kModelDfp, kModelDfpBytes, &s);
+  s.train_samples = 21;
+  s.lr_s = 19;
+  bench_steps("dfp_odd", kModelOddDfp, kModelOddDfpBytes, &s);
+  s.blocked = true;
+  bench_steps("dfp_odd_blocked", kModelOddDfp, kModelOddDfpBytes, &s);
 }

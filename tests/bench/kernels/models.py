@@ -58,13 +58,13 @@ class Image:
         w, k, off = self._weights(n_in * n_out, n_in, relu, n_out, x_mean, x_sd)
         self._add(LINEAR, [n_out], U8 if relu else S8, weights=w, k=k, offset=off, relu=relu)
 
-    def conv(self, n_out, kernel, pad, x_mean=0, x_sd=74):
+    def conv(self, n_out, kernel, pad, x_mean=0, x_sd=74, stride=1, dil=1, groups=1):
         c, h, w = self.tensors[-1][1]
-        fan_in = c * kernel[0] * kernel[1]
-        dims = [n_out, h + 2 * pad - kernel[0] + 1, w + 2 * pad - kernel[1] + 1]
+        fan_in = c // groups * kernel[0] * kernel[1]
+        dims = [n_out] + [(n + 2 * pad - dil * (k - 1) - 1) // stride + 1 for n, k in ((h, kernel[0]), (w, kernel[1]))]
         weights, k, off = self._weights(n_out * fan_in, fan_in, True, n_out, x_mean, x_sd)
         self._add(CONV, dims, U8, weights=weights, k=k, offset=off, relu=True,
-                  conv=[*kernel, 1, 1, pad, pad, pad, pad, 1, 1, 1])
+                  conv=[*kernel, stride, stride, pad, pad, pad, pad, dil, dil, groups])
 
     def bytes(self):
         n_classes = self.tensors[-1][1][0]
@@ -156,7 +156,21 @@ def images():
     dfp = Image16([147], 0x12345676)
     dfp.linear(160, True)
     dfp.linear(2, False)
-    return {"Dfp": dfp, "Step": step, "Head": head, "Arc": arc, "ConvA": conv_a, "ConvAHead": conv_a_head,
+    odd_dense = Image([211], S8, 0x12345677)
+    odd_dense.linear(45, True, 0, 74)
+    odd_dense.linear(19, True)
+    odd_dense.linear(3, False)
+    odd_conv = Image([3, 11, 9], U8, 0x12345678)
+    odd_conv.conv(6, [3, 3], 1, 128, 74, stride=2)
+    odd_conv.conv(6, [3, 2], 1, 128, 50, dil=2, groups=3)
+    odd_conv.conv(5, [1, 1], 0, 128, 50)
+    odd_conv.linear(7, True)
+    odd_conv.linear(3, False)
+    odd_dfp = Image16([37], 0x12345679)
+    odd_dfp.linear(45, True)
+    odd_dfp.linear(19, True)
+    odd_dfp.linear(3, False)
+    return {"OddDense": odd_dense, "OddConv": odd_conv, "OddDfp": odd_dfp, "Dfp": dfp, "Step": step, "Head": head, "Arc": arc, "ConvA": conv_a, "ConvAHead": conv_a_head,
             "Conv1": one, "Conv2": two}
 
 

@@ -54,9 +54,10 @@ void bench_steps(const char* name, const uint8_t* image, uint32_t bytes,
   open_model(image, bytes, spec);
   const odt_tensor_t* in = &model.tensors[model.input];
   uint32_t bytes_each = odt_elem_bytes(in->dtype);
-  for (uint32_t step = 0; step < spec->train_samples / BATCH; step++) {
+  for (uint32_t step = 0; step * BATCH < spec->train_samples; step++) {
+    uint32_t left = spec->train_samples - step * BATCH;
     odt_samples_t batch = {.dtype = in->dtype,
-                           .count = BATCH,
+                           .count = left < BATCH ? left : BATCH,
                            .sample_len = in->count,
                            .label_len = 1,
                            .labels = labels + step * BATCH,
@@ -104,6 +105,21 @@ static void arena_of_arc(void) {
   bench_value("arc_gradient_bytes", plan.gradient_bytes);
 }
 
+/* Sizes that fill no tile, other precisions and roundings, a last batch of 5: for the hashes. */
+static void odd_runs(void) {
+  static const uint8_t kRounding[] = {ODT_ROUND_PSTO, ODT_ROUND_SR, ODT_ROUND_HALF_UP,
+                                      ODT_ROUND_HALF_AWAY};
+  static const uint8_t kPrecision[] = {5, 8, 11, 16};
+  char dense[] = "odd_dense_a", conv[] = "odd_conv_a";
+  for (uint32_t i = 0; i < 8u; i++, dense[10]++, conv[9]++) {
+    odt_run_spec_t s = spec_of(3, kRounding[i % 4u], i < 4u ? ODT_SHIFT_EXACT : ODT_SHIFT_STALE,
+                               kPrecision[i % 4u]);
+    s.train_samples -= 3u;
+    bench_steps(dense, kModelOddDense, kModelOddDenseBytes, &s);
+    bench_steps(conv, kModelOddConv, kModelOddConvBytes, &s);
+  }
+}
+
 void bench_niti(void) {
   const uint32_t all = MAX_STEPS;
   odt_run_spec_t exact = spec_of(all, ODT_ROUND_PSTO, ODT_SHIFT_EXACT, 8);
@@ -122,5 +138,6 @@ void bench_niti(void) {
   bench_steps("conv_a_head", kModelConvAHead, kModelConvAHeadBytes, &few);
   bench_steps("conv1", kModelConv1, kModelConv1Bytes, &few);
   bench_steps("conv2", kModelConv2, kModelConv2Bytes, &few);
+  odd_runs();
   arena_of_arc();
 }
