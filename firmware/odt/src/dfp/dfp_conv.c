@@ -36,9 +36,11 @@ static shape_t shape_of(const odt_op_t* op, const odt_tensor_t* in, const odt_te
 
 uint32_t odt_dfp_scratch_bytes(const odt_model_t* m, const odt_op_t* op, uint32_t batch) {
   if (op->kind == ODT_OP_LINEAR) {
-    /* The batch's inputs and two outputs' deltas in pairs of samples, and two outputs' steps. */
+    /* The batch's inputs and two outputs' deltas in pairs of samples, and two outputs' steps; or
+     * two samples' deltas. */
     uint32_t across = (m->tensors[op->in0].count + 1u) >> 1, pairs = (batch + 1u) >> 1;
-    return 8u * (pairs * (across + 1u) + across);
+    uint32_t update = pairs * (across + 1u) + across, delta = (op->n_out + 1u) >> 1;
+    return 8u * (update > delta ? update : delta);
   }
   if (op->kind != ODT_OP_CONV2D) return 0;
   uint32_t in = m->tensors[op->in0].dims[2], out = m->tensors[op->out].dims[2];

@@ -196,7 +196,7 @@ void odt_dfp_dense_delta(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n_o
                          const int16_t* dy, uint32_t dy_stride, uint32_t n, odt_dfp_sink_t* sink,
                          void* scratch) {
 #ifdef ODT_DFP_DSP
-  if (odt_dfp_dense_delta_dsp(w, n_in, n_out, dy, dy_stride, n, sink)) return;
+  if (odt_dfp_dense_delta_dsp(w, n_in, n_out, dy, dy_stride, n, sink, scratch)) return;
 #endif
   (void)scratch;
   for (uint32_t i = 0; i < n_in; i++) {

@@ -18,12 +18,15 @@ typedef struct {
   const int16_t* w; /* (o, o+1) of each pair of inputs */
   const pair_t* x;  /* (b, b+1) of each pair of inputs */
   const pair_t* end;
-  const pair_t* odd; /* x behind those pairs that no whole eight has */
-  int64_t* sums;     /* tile: [4] */
-  int32_t* acc;      /* tile_put: (o, b) */
-  uint32_t stride;   /* from there to (o, b+1), bytes */
-  int32_t pre;       /* tile_put: 1..31 */
-  uint64_t or_abs;   /* tile_put */
+  union {
+    const pair_t* odd; /* x behind those pairs that no whole eight has */
+    uint32_t panel;    /* tile_turned: bytes */
+  };
+  int64_t* sums;   /* tile: [4] */
+  int32_t* acc;    /* tile_put: (o, b) */
+  uint32_t stride; /* from there to (o, b+1), bytes */
+  int32_t pre;     /* tile_put: 1..31 */
+  uint64_t or_abs; /* tile_put */
 } tile_t;
 
 /* r4 to r11 hold the sums, all else is taken too: the ends of x lie on the stack. */
@@ -67,6 +70,43 @@ __attribute__((naked, noinline)) static void tile(__attribute__((unused)) tile_t
                    "stmia r0, {r4-r11}\n"
                    "add sp, #12\n"
                    "pop {r4-r11, pc}\n");
+}
+
+/* The same for deltas: w is the block of the first panel, the next lies `panel` bytes on; x has
+ * pairs of outputs. Sums of (i, b), (i, b+1), (i+1, b), (i+1, b+1). */
+__attribute__((naked, noinline)) static void tile_turned(__attribute__((unused)) tile_t* t) {
+#define TURNED_STEP              \
+  "ldrd r2, r3, [r0]\n"          \
+  "pkhbt r12, r2, r3, lsl #16\n" \
+  "pkhtb r3, r3, r2, asr #16\n"  \
+  "ldr r2, [sp, #4]\n"           \
+  "add r0, r0, r2\n"             \
+  "ldrd r2, lr, [r1], #8\n"      \
+  "smlald r4, r5, r12, r2\n"     \
+  "smlald r6, r7, r12, lr\n"     \
+  "smlald r8, r9, r3, r2\n"      \
+  "smlald r10, r11, r3, lr\n"
+  __asm__ volatile(
+      "push {r0, r4-r11, lr}\n"
+      "ldrd r2, r3, [r0, #40]\n"
+      "push {r2, r3}\n"
+      "mov r12, r2\n"
+      "mov r2, r0\n"
+      "ldmia r2!, {r4-r11}\n"
+      "ldrd r0, r1, [r2]\n"
+      "sub r12, r12, r1\n"
+      "tst r12, #8\n"
+      "bne 5f\n"
+      "1:\n" TURNED_STEP "5:\n" TURNED_STEP
+      "ldr r2, [sp]\n"
+      "cmp r1, r2\n"
+      "bne 1b\n"
+      "ldr r0, [sp, #8]\n"
+      "ldr r0, [r0, #48]\n"
+      "stmia r0, {r4-r11}\n"
+      "add sp, #12\n"
+      "pop {r4-r11, pc}\n");
+#undef TURNED_STEP
 }
 
 /* acc = floor(sum / 2^pre), or_abs |= |sum|. */
@@ -188,21 +228,6 @@ static inline void turn(const int16_t* block, pair_t* first, pair_t* second) {
   *second = odt_dfp_high(even, odd);
 }
 
-/* Inputs i and i+1 of one sample: the sums over all outputs. dy in pairs; w at the first panel's
- * block. */
-static void delta_block(const int16_t* w, uint32_t panel, const int16_t* dy, uint32_t pairs,
-                        int64_t sum[2]) {
-  int64_t a = 0, b = 0;
-  for (; pairs > 0; pairs--, w += panel, dy += 2) {
-    pair_t first, second, d = load2(dy);
-    turn(w, &first, &second);
-    a = __smlald(first, d, a);
-    b = __smlald(second, d, b);
-  }
-  sum[0] = a;
-  sum[1] = b;
-}
-
 /* Two outputs at most, an even number of inputs: sums of two products fit 32 bits. */
 static void delta_narrow(const int16_t* w, uint32_t n_in, const int16_t* dy, uint32_t dy_stride,
                          uint32_t n, odt_dfp_sink_t* k) {
@@ -230,27 +255,41 @@ static void delta_narrow(const int16_t* w, uint32_t n_in, const int16_t* dy, uin
   k->or_abs |= or_abs;
 }
 
+/* Inputs i and i+1 of samples b and b+1. */
+static inline uint64_t delta_put(const int64_t sums[4], uint32_t n_in, uint32_t n, uint32_t i,
+                                 uint32_t b, const odt_dfp_sink_t* k) {
+  uint64_t or_abs = 0;
+  for (uint32_t c = 0; c < 2u && b + c < n; c++) {
+    uint32_t at = (b + c) * k->stride + i;
+    for (uint32_t j = 0; j < 2u && i + j < n_in; j++, at++) {
+      int64_t sum = k->mask && k->mask[at] <= 0 ? 0 : sums[2u * j + c];
+      or_abs |= odt_dfp_abs(sum);
+      k->acc[at] = (int32_t)(sum >> k->pre);
+    }
+  }
+  return or_abs;
+}
+
 bool odt_dfp_dense_delta_dsp(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n_out,
                              const int16_t* dy, uint32_t dy_stride, uint32_t n,
-                             odt_dfp_sink_t* sink) {
+                             odt_dfp_sink_t* sink, void* scratch) {
   if (!w->panels || w->e || sink->wide) return false;
   if (n_out <= 2u && n_in % 2u == 0) {
     delta_narrow(w->w, n_in, dy, dy_stride, n, sink);
     return true;
   }
-  uint32_t panel = odt_dfp_even(n_in) * 2u, pairs = (n_out + 1u) >> 1;
+  uint32_t pairs = (n_out + 1u) >> 1;
+  int64_t sums[4];
+  tile_t t = {.x = scratch, .sums = sums, .panel = 4u * odt_dfp_even(n_in)};
+  t.end = t.x + 2u * pairs;
   uint64_t or_abs = 0;
-  for (uint32_t b = 0; b < n; b++) {
-    const int16_t* mask = sink->mask ? sink->mask + (size_t)b * sink->stride : NULL;
-    int32_t* acc = sink->acc + (size_t)b * sink->stride;
+  for (uint32_t b = 0; b < n; b += 2u) {
+    const int16_t* row = dy + (size_t)b * dy_stride;
+    interleave(row, b + 1u < n ? row + dy_stride : row, pairs, scratch);
     for (uint32_t i = 0; i < n_in; i += 2u) {
-      int64_t sum[2];
-      delta_block(w->w + 2u * i, panel, dy + (size_t)b * dy_stride, pairs, sum);
-      for (uint32_t j = 0; j < 2u && i + j < n_in; j++) {
-        if (mask && mask[i + j] <= 0) sum[j] = 0;
-        or_abs |= odt_dfp_abs(sum[j]);
-        acc[i + j] = (int32_t)(sum[j] >> sink->pre);
-      }
+      t.w = w->w + 2u * i;
+      tile_turned(&t);
+      or_abs |= delta_put(sums, n_in, n, i, b, sink);
     }
   }
   sink->or_abs |= or_abs;

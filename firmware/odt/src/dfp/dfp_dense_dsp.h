@@ -38,7 +38,7 @@ bool odt_dfp_dense_forward_dsp(const odt_dfp_weights_t* w, uint32_t n_in, uint32
                                odt_dfp_sink_t* sink, void* scratch);
 bool odt_dfp_dense_delta_dsp(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n_out,
                              const int16_t* dy, uint32_t dy_stride, uint32_t n,
-                             odt_dfp_sink_t* sink);
+                             odt_dfp_sink_t* sink, void* scratch);
 /* For whole blocks: u->lane < 0. */
 uint32_t odt_dfp_dense_update_dsp(uint32_t n_in, const int16_t* x, uint32_t x_stride,
                                   const int16_t* dy, uint32_t dy_stride, uint32_t n,

@@ -148,16 +148,22 @@ __attribute__((naked, noinline)) static void run_stats(__attribute__((unused)) r
                                      "strd r10, r11, [r2], #8\n" LEAVE);
 }
 
+/* n is even; lanes that are not 0 are counted in halfwords. */
 static void count_steps(odt_dfp_update_t* u, const pair_t* d, uint32_t n) {
-  uint32_t nonzero = 0, sum = 0; /* at most 2^14 each, a panel has at most 2^16 */
-  for (const pair_t* end = d + n; d != end;) {
-    int32_t both = *d++, a = (int16_t)both, b = both >> 16;
-    a = a < 0 ? -a : a;
-    b = b < 0 ? -b : b;
-    sum += (uint32_t)a + (uint32_t)b;
-    nonzero += ((uint32_t)-a >> 31) + ((uint32_t)-b >> 31);
+  const uint32_t one = 0x00010001u, minus = 0xFFFFFFFFu, zero = 0;
+  uint32_t nonzero = 0, sum = 0, t; /* steps have at most 2^14, a panel at most 2^16 */
+  for (const pair_t* end = d + n; d != end; d += 2) {
+#define COUNT(v)                                                    \
+  __asm__(                                                          \
+      "uadd16 %2, %3, %5\n\tsel %2, %4, %6\n\tadd %1, %1, %2\n\t"   \
+      "ssub16 %2, %3, %6\n\tsel %2, %4, %5\n\tsmlad %0, %3, %2, %0" \
+      : "+r"(sum), "+r"(nonzero), "=&r"(t)                          \
+      : "r"(v), "r"(one), "r"(minus), "r"(zero))
+    COUNT(d[0]);
+    COUNT(d[1]);
+#undef COUNT
   }
-  u->nonzero += nonzero;
+  u->nonzero += (nonzero & 0xFFFFu) + (nonzero >> 16);
   u->abs_delta += sum;
 }
 
@@ -235,10 +241,11 @@ static uint32_t update_panel(job_t* j, int16_t* w, uint32_t i, uint32_t to) {
 }
 
 /* Sums within 32 bits make steps up to 2^31 * lr_m / 2^s. */
-static void choose(job_t* j) {
+static void choose(job_t* j, uint32_t across) {
   const odt_dfp_update_t* u = j->u;
   bool steps = !u->revert && !u->saturate && u->s >= 33 && u->s <= 48;
-  j->quick = steps && j->pairs == RUN_PAIRS;
+  j->quick =
+      steps && j->pairs == RUN_PAIRS && across < 32768u; /* halfwords count a panel's steps */
   if (!j->quick) return;
   int32_t largest = (u->lr_m >> (u->s - 31)) + 1, left = ODT_DFP_MAX - largest;
   j->m = u->lr_m * (1 << (48 - u->s));
@@ -255,7 +262,7 @@ uint32_t odt_dfp_dense_update_dsp(uint32_t n_in, const int16_t* x, uint32_t x_st
              .dy = dy_pairs,
              .pairs = pairs,
              .d = x_pairs + (size_t)across * pairs * 2u};
-  choose(&j);
+  choose(&j, across);
   for (uint32_t i = 0; i < across; i++) {
     pair_samples(x + 2u * i, x_stride, n, x_pairs + (size_t)i * pairs * 2u);
   }
