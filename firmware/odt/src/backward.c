@@ -7,9 +7,16 @@ static int max0(int v) { return v > 0 ? v : 0; }
 static int64_t offset_gradient(const int8_t* dy, uint32_t n, uint32_t n_out, uint32_t positions,
                                uint32_t o) {
   int64_t g = 0;
-  for (uint32_t b = 0; b < n; b++) {
-    const int8_t* p = dy + ((size_t)b * n_out + o) * positions;
-    for (uint32_t i = 0; i < positions; i++) g += p[i];
+  const int8_t* p = dy + (size_t)o * positions;
+  if (positions == 1) {
+    int32_t sum = 0;
+    for (uint32_t b = 0; b < n; b++, p += n_out) sum += *p;
+    return sum;
+  }
+  for (uint32_t b = 0; b < n; b++, p += (size_t)n_out * positions) {
+    int32_t sum = 0; /* of at most 2^24 values */
+    for (uint32_t i = 0; i < positions; i++) sum += p[i];
+    g += sum;
   }
   return g;
 }

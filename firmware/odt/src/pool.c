@@ -52,7 +52,10 @@ void odt_pool_forward(const odt_pass_t* p, uint8_t* y) {
         acc = max ? (v > acc ? v : acc) : acc + v;
       }
     }
-    if (!max) acc = odt_requant(p->op, p->op->offset, p->op->n_out == 1 ? 0 : c, acc);
+    if (!max) {
+      odt_requant_t r = odt_requant_of(p->op, p->op->offset, p->op->n_out == 1 ? 0 : c, 0);
+      acc = odt_requant(&r, acc);
+    }
     odt_store(y, p->out->dtype, o, acc);
   }
 }

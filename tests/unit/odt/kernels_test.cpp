@@ -145,7 +145,11 @@ TEST(Outer, SumsAndMeasures) {
       want[j] = g[j] + sum;
     }
     ASSERT_EQ(odt_outer_measure(x, n, dy), or_abs);
-    odt_outer(g.data(), x, n, dy);
+    bool add = r.chance(50);
+    if (!add) {
+      for (uint32_t j = 0; j < n; j++) want[j] -= g[j];
+    }
+    odt_outer(g.data(), x, n, dy, add);
     ASSERT_EQ(std::vector<int64_t>(g.begin(), g.end()), want);
   }
 }
@@ -212,6 +216,7 @@ TEST(Update, WordsEqualOneByOne) {
       words.m8 = reinterpret_cast<int8_t*>(a.data());
       one.m8 = reinterpret_cast<int8_t*>(b.data());
     }
+    odt_update_prepare(&words);
     odt_update_words(&words, &lay, o, 0, g.data(), n);
     for (uint32_t j = 0; j < cols; j++) {
       uint32_t index = in_out ? j * rows + o : o * cols + j;

@@ -101,6 +101,7 @@ TEST(Update, RowEqualsScalar) {
     row.m16 = a.data();
     one.m16 = b.data();
     odt_layout_t lay = odt_layout(ODT_OP_CONV2D, 16, 1, ODT_S16);
+    odt_update_prepare(&row);
     odt_update_words(&row, &lay, 0, 0, g.data(), 16);
     for (uint32_t j = 0; j < 16; j++) odt_update_one(&one, j, odt_layout_index(&lay, j), g[j]);
     ASSERT_EQ(a, b) << "rounding " << int{u.rounding} << " s " << u.s;

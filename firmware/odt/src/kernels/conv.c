@@ -68,19 +68,6 @@ static uint32_t slot(const gather_t* g, uint32_t j, uint32_t c) {
   return g->order == FOR_DOT4 ? odt_slot4(g->wide, up4(g->n), j, c) : odt_slot1(g->wide, j);
 }
 
-/* n values of one input row, `stride` apart, to slots `step` apart. */
-static void gather_run(int16_t* to, uint32_t step, const uint8_t* row, uint8_t dtype, int32_t ix,
-                       uint32_t stride, uint32_t n) {
-  if (dtype == ODT_U8) {
-    for (uint32_t i = 0; i < n; i++, ix += (int32_t)stride, to += step) *to = row[ix];
-  } else if (dtype == ODT_S8) {
-    for (uint32_t i = 0; i < n; i++, ix += (int32_t)stride, to += step) *to = (int8_t)row[ix];
-  } else {
-    const int16_t* p = (const int16_t*)(const void*)row;
-    for (uint32_t i = 0; i < n; i++, ix += (int32_t)stride, to += step) *to = p[ix];
-  }
-}
-
 /* One tap of the positions, an output row at a time. */
 static void gather_tap(const odt_conv_t* c, const gather_t* g, const uint8_t* plane, uint8_t dtype,
                        uint32_t j, uint32_t ky, uint32_t kx) {
@@ -98,8 +85,9 @@ static void gather_tap(const odt_conv_t* c, const gather_t* g, const uint8_t* pl
     for (uint32_t o = ox; o < lo; o++) to[step * (o - ox)] = 0;
     if (hi > lo) {
       const uint8_t* row = plane + (uint32_t)iy * c->w_in * odt_elem_bytes(dtype);
-      gather_run(to + step * (lo - ox), step, row, dtype, (int32_t)(lo * c->stride_w) + at,
-                 c->stride_w, hi - lo);
+      uint32_t ix = (uint32_t)((int32_t)(lo * c->stride_w) + at);
+      odt_spread(to + step * (lo - ox), step, row + ix * odt_elem_bytes(dtype), dtype, c->stride_w,
+                 hi - lo);
     }
     for (uint32_t o = hi; o < ox + run; o++) to[step * (o - ox)] = 0;
     i += run;
@@ -140,10 +128,10 @@ static void store_positions(const run_t* r, uint32_t o, uint32_t rows, uint32_t 
                             uint32_t count, const int32_t* acc, uint8_t* y) {
   uint32_t step = count > 1u ? 4u : 1u;
   for (uint32_t i = 0; i < rows; i++, acc += step) {
+    odt_requant_t q = odt_requant_of(r->k->op, r->k->off, o + i, r->k->w.shl);
     uint32_t at = (o + i) * r->c.positions + first;
     for (uint32_t j = 0; j < count; j++) {
-      int32_t a = acc[j] * (1 << r->k->w.shl);
-      odt_store(y, r->k->out->dtype, at + j, odt_requant(r->k->op, r->k->off, o + i, a));
+      odt_store(y, r->k->out->dtype, at + j, odt_requant(&q, acc[j]));
     }
   }
 }
@@ -310,10 +298,10 @@ typedef struct {
 } grad_t;
 
 static uint32_t grad_rows(const odt_conv_t* c, uint32_t tile) {
-  uint32_t fit = ODT_PAIR_BYTES / (4u * tile);
+  uint32_t fit = 2048u / (4u * tile);
   return least(c->filters, fit);
 }
-static uint32_t grad_tile(const odt_conv_t* c) { return least(up4(c->taps), ODT_CHUNK); }
+static uint32_t grad_tile(const odt_conv_t* c) { return least(up4(c->taps), 32u); }
 
 static void take_eight(const grad_t* t, const int8_t* dy, uint32_t count) {
   for (uint32_t i = 0; i < 8u; i++) t->v[i] = i < count ? dy[i] : 0;
@@ -328,7 +316,7 @@ static void grad_positions(const grad_t* t, gather_t* g, uint32_t b, uint32_t o0
   for (uint32_t i = 0; i < rows; i++) {
     size_t at = ((size_t)b * t->k->op->n_out + o0 + i) * t->c.positions + g->first;
     take_eight(t, t->dy + at, g->count);
-    odt_outer(t->sums + i * t->tile, t->to, up4(g->n), t->v);
+    odt_outer(t->sums + i * t->tile, t->to, up4(g->n), t->v, true);
   }
 }
 

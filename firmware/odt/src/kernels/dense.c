@@ -3,6 +3,7 @@
 
 #include "kernels/matrix.h"
 #include "kernels/mve.h"
+#include "round.h"
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t up4(uint32_t n) { return (n + 3u) & ~3u; }
@@ -30,13 +31,21 @@ uint32_t odt_dense_scratch(const odt_op_t* op, uint32_t n_in, uint32_t batch) {
 /* ---- forward ------------------------------------------------------------------------------------
  */
 
+/* Sums of rows outputs from o0 on by `columns` samples, `step` sums per output. */
 static void store_outputs(const odt_kernel_t* k, uint32_t o0, uint32_t rows, uint32_t columns,
                           uint32_t step, const int32_t* acc, uint8_t* y) {
-  uint32_t bytes = k->out->count * odt_elem_bytes(k->out->dtype);
-  for (uint32_t c = 0; c < columns; c++, y += bytes) {
-    for (uint32_t r = 0; r < rows; r++) {
-      int32_t a = acc[r * step + c] * (1 << k->w.shl);
-      odt_store(y, k->out->dtype, o0 + r, odt_requant(k->op, k->off, o0 + r, a));
+  uint32_t count = k->out->count;
+  bool bytes = k->out->dtype != ODT_S16;
+  for (uint32_t r = 0; r < rows; r++, acc += step) {
+    odt_requant_t q = odt_requant_of(k->op, k->off, o0 + r, k->w.shl);
+    uint32_t at = o0 + r;
+    for (uint32_t c = 0; c < columns; c++, at += count) {
+      int32_t v = odt_requant(&q, acc[c]);
+      if (bytes) {
+        y[at] = (uint8_t)v;
+      } else {
+        ((int16_t*)(void*)y)[at] = (int16_t)v;
+      }
     }
   }
 }
@@ -45,13 +54,14 @@ static void store_outputs(const odt_kernel_t* k, uint32_t o0, uint32_t rows, uin
 static void fill_tile(const odt_kernel_t* k, const odt_view_t* x, uint32_t b, uint32_t columns,
                       uint32_t col, uint32_t n, int16_t* tile) {
   bool wide = k->w.m16 != NULL;
-  uint32_t end = up4(n);
-  for (uint32_t c = 0; c < (columns > 1u ? 4u : 1u); c++) {
-    const uint8_t* p = c < columns ? odt_sample(x, b + c) : NULL;
-    for (uint32_t j = 0; j < end; j++) {
-      int32_t v = p && j < n ? odt_load(p, x->dtype, col + j) : 0;
-      tile[columns > 1u ? odt_slot4(wide, end, j, c) : odt_slot1(wide, j)] = (int16_t)v;
-    }
+  uint32_t skip = col * odt_elem_bytes(x->dtype);
+  if (columns == 1u) {
+    odt_fill1(tile, wide, odt_sample(x, b) + skip, x->dtype, n);
+    return;
+  }
+  for (uint32_t c = 0; c < 4u; c++) { /* behind the last sample: that one again */
+    uint32_t from = b + least(c, columns - 1u);
+    odt_fill4(tile, wide, c, odt_sample(x, from) + skip, x->dtype, n);
   }
 }
 
@@ -161,32 +171,73 @@ void odt_dense_delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, const 
 
 typedef struct {
   odt_layout_t lay;
-  int16_t *dy, *x;       /* [blocks][8], [blocks][tile] of eight samples */
-  uint32_t blocks, tile; /* samples in eights; inputs held */
+  int16_t *dy, *x;       /* [blocks][8], [blocks][tile][8]: samples in eights */
+  uint32_t blocks, tile; /* how many; inputs held */
   uint32_t col, n;       /* where the tile stands, inputs in it filled up to a multiple of 4 */
+  uint64_t x_norm;       /* largest sum of squares over the samples among the tile's inputs */
+  const int8_t* from;
+  uint32_t samples;
 } grad_t;
 
 /* The tile's inputs of all samples, eight by eight. */
-static void fill_pairs(const grad_t* t, const odt_view_t* x, uint32_t samples) {
-  uint32_t n = least(t->lay.cols - t->col, t->n);
+static void fill_pairs(const grad_t* t, const odt_view_t* x) {
+  uint32_t n = least(t->lay.cols - t->col, t->n), skip = t->col * odt_elem_bytes(x->dtype);
   for (uint32_t s = 0; s < 8u * t->blocks; s++) {
-    const uint8_t* p = s < samples ? odt_sample(x, s) : NULL;
-    int16_t* to = t->x + (size_t)(s / 8u) * t->tile * 8u;
-    for (uint32_t j = 0; j < t->n; j++) {
-      to[j * 8u + s % 8u] = (int16_t)(p && j < n ? odt_load(p, x->dtype, t->col + j) : 0);
-    }
+    int16_t* to = t->x + (size_t)(s / 8u) * t->tile * 8u + s % 8u;
+    uint32_t have = s < t->samples ? n : 0;
+    if (have) odt_spread(to, 8, odt_sample(x, s) + skip, x->dtype, 1, n);
+    for (uint32_t j = have; j < t->n; j++) to[8u * j] = 0;
   }
 }
 
-/* dy of output o; false where all are 0. */
-static bool fill_dy(const grad_t* t, const int8_t* dy, uint32_t samples, uint32_t o) {
-  int32_t any = 0;
-  for (uint32_t s = 0; s < samples; s++) {
-    int16_t v = dy[(size_t)s * t->lay.rows + o];
-    t->dy[s] = v;
-    any |= v;
+static uint64_t largest_norm(const grad_t* t) {
+  uint64_t most = 0;
+  for (uint32_t j = 0; j < t->n; j++) {
+    uint64_t norm = 0;
+    for (uint32_t i = 0; i < t->blocks; i++) {
+      const int16_t* x = t->x + ((size_t)i * t->tile + j) * 8u;
+      int64_t sum = 0;
+      for (uint32_t r = 0; r < 8u; r++) sum += x[r] * x[r];
+      norm += (uint64_t)sum;
+    }
+    if (norm > most) most = norm;
   }
-  return any != 0;
+  return most;
+}
+
+/* dy of output o; returns the sum of its squares. */
+static uint32_t fill_dy(const grad_t* t, uint32_t o) {
+  uint32_t norm = 0;
+  const int8_t* p = t->from + o;
+  int16_t* to = t->dy;
+  for (uint32_t s = t->samples; s > 0; s--, p += t->lay.rows) {
+    int32_t v = *p;
+    *to++ = (int16_t)v;
+    norm += (uint32_t)(v * v);
+  }
+  return norm;
+}
+
+static uint32_t largest_row(const grad_t* t) {
+  uint32_t best = 0, most = 0;
+  for (uint32_t o = 0; o < t->lay.rows; o++) {
+    uint32_t norm = fill_dy(t, o);
+    if (norm > most) {
+      most = norm;
+      best = o;
+    }
+  }
+  return best;
+}
+
+/* |G| < 2^bits for certain: G^2 is at most the product of the sums of squares. */
+static bool below(const grad_t* t, uint32_t dy_norm, int bits) {
+  return bits >= 31 || (bits >= 0 && t->x_norm * dy_norm < (uint64_t)1 << (2 * bits));
+}
+
+static bool no_delta(const grad_t* t, uint32_t dy_norm, const odt_update_t* u) {
+  if (!u->fast || u->sum) return false;
+  return below(t, dy_norm, u->rounding == ODT_ROUND_HALF_UP ? u->s - 1 : u->s / 2);
 }
 
 static void grad_row(const grad_t* t, uint32_t o, odt_update_t* u) {
@@ -195,30 +246,55 @@ static void grad_row(const grad_t* t, uint32_t o, odt_update_t* u) {
     u->or_abs |= odt_outer_measure(t->x, t->n, t->dy);
     return;
   }
+  if (t->blocks == 1u && odt_outer_update(u, &t->lay, o, t->col, t->x, t->n, t->dy)) return;
   for (uint32_t j = 0; j < t->n; j += ODT_CHUNK) {
     uint32_t n = least(t->n - j, ODT_CHUNK);
-    memset(g, 0, sizeof g);
     for (uint32_t i = 0; i < t->blocks; i++) {
-      odt_outer(g, t->x + ((size_t)i * t->tile + j) * 8u, n, t->dy + 8u * i);
+      odt_outer(g, t->x + ((size_t)i * t->tile + j) * 8u, n, t->dy + 8u * i, i > 0);
     }
     odt_update_words(u, &t->lay, o, t->col + j, g, n);
   }
+}
+
+/* Row o, unless its gradients can neither be longer than what was measured nor move a weight. */
+static void visit_row(const grad_t* t, uint32_t o, odt_update_t* u) {
+  uint32_t norm = fill_dy(t, o);
+  if (norm == 0) return;
+  bool known = !u->measure || below(t, norm, odt_bitlen64(u->or_abs));
+  if (known && (!u->apply || no_delta(t, norm, u))) return;
+  /* |d| <= (|G| >> s) + 1 */
+  u->tame = known && u->measure && u->s >= 0 &&
+            below(t, norm, odt_bitlen64((uint64_t)u->d_clip) - 1 + u->s);
+  grad_row(t, o, u);
+  u->tame = false;
 }
 
 void odt_dense_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy, uint32_t n,
                     odt_update_t* u) {
   grad_t t = {
       .lay = odt_layout(ODT_OP_LINEAR, k->op->n_weights, k->op->n_out, u->m16 ? ODT_S16 : ODT_S8),
-      .blocks = (n + 7u) / 8u};
+      .blocks = (n + 7u) / 8u,
+      .from = dy,
+      .samples = n};
   t.tile = grad_tile(k->op, k->in->count, t.blocks);
   t.dy = k->scratch;
   t.x = t.dy + 8u * t.blocks;
   memset(t.dy, 0, 16u * t.blocks);
+  /* The largest gradients first: the others need no measuring then. */
+  uint32_t first = u->measure ? largest_row(&t) : 0;
   for (t.col = 0; t.col < t.lay.cols; t.col += t.tile) {
     t.n = least(up4(t.lay.cols - t.col), t.tile);
-    fill_pairs(&t, x, n);
+    if (u->kept) {
+      t.x_norm = u->kept_norm;
+    } else {
+      fill_pairs(&t, x);
+      t.x_norm = largest_norm(&t);
+    }
+    visit_row(&t, first, u);
     for (uint32_t o = 0; o < t.lay.rows; o++) {
-      if (fill_dy(&t, dy, n, o)) grad_row(&t, o, u);
+      if (o != first) visit_row(&t, o, u);
     }
   }
+  u->kept = !u->apply && t.tile >= t.lay.cols;
+  u->kept_norm = t.x_norm;
 }

@@ -14,6 +14,18 @@ static inline int32_t value(const odt_matrix_t* w, const uint8_t* p, uint32_t j)
   return ((const int8_t*)p)[j];
 }
 
+void odt_fill4(int16_t* x, bool wide, uint32_t c, const uint8_t* from, uint8_t dtype, uint32_t n) {
+  (void)wide;
+  odt_spread(x + c, 4, from, dtype, 1, n);
+  for (; n % 4u; n++) x[4u * n + c] = 0;
+}
+
+void odt_fill1(int16_t* x, bool wide, const uint8_t* from, uint8_t dtype, uint32_t n) {
+  (void)wide;
+  odt_spread(x, 1, from, dtype, 1, n);
+  for (; n % 4u; n++) x[n] = 0;
+}
+
 void odt_dot4(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col, uint32_t n,
               const int16_t* x, int32_t* acc) {
   for (uint32_t r = 0; r < rows; r++, acc += 4) {
@@ -56,9 +68,9 @@ void odt_dot_t(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col,
   }
 }
 
-void odt_outer(int32_t* g, const int16_t* x, uint32_t n, const int16_t* dy) {
+void odt_outer(int32_t* g, const int16_t* x, uint32_t n, const int16_t* dy, bool add) {
   for (uint32_t j = 0; j < n; j++, x += 8) {
-    int32_t a = g[j];
+    int32_t a = add ? g[j] : 0;
     for (uint32_t s = 0; s < 8u; s++) a += x[s] * dy[s];
     g[j] = a;
   }
@@ -72,6 +84,14 @@ uint32_t odt_outer_measure(const int16_t* x, uint32_t n, const int16_t* dy) {
     or_abs |= a < 0 ? 0u - (uint32_t)a : (uint32_t)a;
   }
   return or_abs;
+}
+
+void odt_update_prepare(odt_update_t* u) { u->fast = false; }
+
+bool odt_outer_update(odt_update_t* u, const odt_layout_t* lay, uint32_t o, uint32_t col,
+                      const int16_t* x, uint32_t n, const int16_t* dy) {
+  (void)u, (void)lay, (void)o, (void)col, (void)x, (void)n, (void)dy;
+  return false;
 }
 
 void odt_update_words(odt_update_t* u, const odt_layout_t* lay, uint32_t o, uint32_t col,

@@ -7,6 +7,49 @@
 
 #include "kernels/dsp.h"
 
+/* ---- operands -----------------------------------------------------------------------------------
+ */
+
+static inline uint32_t zero_extend(uint32_t w) { return w & 0x00FF00FFu; }
+
+/* Words of four bytes as pairs (0, 2) and (1, 3), `gap` words apart. Returns how many values. */
+static uint32_t fill_words(uint32_t* x, uint32_t step, uint32_t gap, const uint8_t* from,
+                           uint8_t dtype, uint32_t n) {
+  const uint8_t* end = from + n / 4u * 4u;
+  if (dtype == ODT_U8) {
+    for (; from != end; from += 4, x += step) {
+      uint32_t w = dsp_load(from);
+      x[0] = zero_extend(w);
+      x[gap] = zero_extend(w >> 8);
+    }
+  } else {
+    for (; from != end; from += 4, x += step) {
+      uint32_t w = dsp_load(from);
+      x[0] = dsp_sxtb16(w);
+      x[gap] = dsp_sxtb16_ror8(w);
+    }
+  }
+  return n / 4u * 4u;
+}
+
+void odt_fill4(int16_t* x, bool wide, uint32_t c, const uint8_t* from, uint8_t dtype, uint32_t n) {
+  uint32_t j = 0, tile = (n + 3u) & ~3u;
+  if (!wide && dtype != ODT_S16) {
+    j = fill_words((uint32_t*)(void*)x + c, 8, 4, from, dtype, n);
+  }
+  for (; j < tile; j++) {
+    x[odt_slot4(wide, tile, j, c)] = (int16_t)(j < n ? odt_load(from, dtype, j) : 0);
+  }
+}
+
+void odt_fill1(int16_t* x, bool wide, const uint8_t* from, uint8_t dtype, uint32_t n) {
+  uint32_t j = 0, tile = (n + 3u) & ~3u;
+  if (!wide && dtype != ODT_S16) j = fill_words((uint32_t*)(void*)x, 2, 1, from, dtype, n);
+  for (; j < tile; j++) {
+    x[odt_slot1(wide, j)] = (int16_t)(j < n ? odt_load(from, dtype, j) : 0);
+  }
+}
+
 /* ---- dot products of rows -----------------------------------------------------------------------
  */
 
@@ -260,6 +303,19 @@ static void columns_of_panels(const uint8_t* p, uint32_t panel_bytes, uint32_t p
   acc[3] = a[3];
 }
 
+/* The same for the one to three rows of a last panel. */
+static void columns_of_rest(const uint8_t* p, uint32_t rows, uint32_t words, const int16_t* v,
+                            int32_t* acc) {
+  for (uint32_t i = 0; i < words; i++, acc += 4) {
+    int32_t a[4] = {acc[0], acc[1], acc[2], acc[3]};
+    for (uint32_t r = 0; r < rows; r++, p += 4) axpy4(dsp_load(p), (uint32_t)(int32_t)v[r], a);
+    acc[0] = a[0];
+    acc[1] = a[1];
+    acc[2] = a[2];
+    acc[3] = a[3];
+  }
+}
+
 static void add_row(const odt_matrix_t* w, words_t r, uint32_t n, uint32_t v, int32_t* acc) {
   uint32_t half = (uint32_t)w->half * 0x10001u, left = 8u - (uint32_t)w->f;
   if (w->wide) {
@@ -286,6 +342,12 @@ void odt_dot_t(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col,
       columns_of_panels(p + 16u * i, 16u * odt_words(w), r / 4u, v, acc + 4u * i);
     }
   }
+  uint32_t left = rows - r;
+  if (w->packed && !w->wide && left > 0 && (row + r) % 4u == 0 && row + rows == w->rows) {
+    words_t at = words_of(w, row + r, col);
+    columns_of_rest(at.p, left, words, v + r, acc);
+    r = rows;
+  }
   for (; r < rows; r++) {
     if (v[r] != 0) add_row(w, words_of(w, row + r, col), n, (uint32_t)(int32_t)v[r], acc);
   }
@@ -294,30 +356,41 @@ void odt_dot_t(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col,
 /* ---- outer products -----------------------------------------------------------------------------
  */
 
-void odt_outer(int32_t* g, const int16_t* x, uint32_t n, const int16_t* dy) {
+#if defined(__ARM_FEATURE_DSP)
+#define OUTER_STEP(first)                   \
+  "ldmia %[x]!, {r2, r3, r4, r5}\n\t" first \
+  "smlad %[a], r3, %[d1], %[a]\n\t"         \
+  "smlad %[a], r4, %[d2], %[a]\n\t"         \
+  "smlad %[a], r5, %[d3], %[a]\n\t"         \
+  "str %[a], [%[g]], #4\n\t"
+#define OUTER_ADD        \
+  "ldr %[a], [%[g]]\n\t" \
+  "smlad %[a], r2, %[d0], %[a]\n\t"
+#define OUTER_SET "smuad %[a], r2, %[d0]\n\t"
+#define OUTER_LOOP(first) \
+  __asm__ volatile("1:\n\t" OUTER_STEP(first) OUTER_STEP(first) OUTER_STEP(first) OUTER_STEP(first) \
+                   "cmp %[g], %[end]\n\t"                                                        \
+                   "bne 1b"                                                                      \
+                   : [g] "+r"(g), [x] "+r"(x), [a] "=&r"(a)                                      \
+                   : [end] "r"(end), [d0] "r"(d0), [d1] "r"(d1), [d2] "r"(d2), [d3] "r"(d3)      \
+                   : "r2", "r3", "r4", "r5", "cc", "memory")
+#endif
+
+void odt_outer(int32_t* g, const int16_t* x, uint32_t n, const int16_t* dy, bool add) {
   const uint32_t* d = (const uint32_t*)(const void*)dy;
   uint32_t d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3];
   int32_t* end = g + n;
 #if defined(__ARM_FEATURE_DSP)
   int32_t a;
-#define OUTER_STEP                    \
-  "ldmia %[x]!, {r2, r3, r4, r5}\n\t" \
-  "ldr %[a], [%[g]]\n\t"              \
-  "smlad %[a], r2, %[d0], %[a]\n\t"   \
-  "smlad %[a], r3, %[d1], %[a]\n\t"   \
-  "smlad %[a], r4, %[d2], %[a]\n\t"   \
-  "smlad %[a], r5, %[d3], %[a]\n\t"   \
-  "str %[a], [%[g]], #4\n\t"
-  __asm__ volatile("1:\n\t" OUTER_STEP OUTER_STEP OUTER_STEP OUTER_STEP
-                   "cmp %[g], %[end]\n\t"
-                   "bne 1b"
-                   : [g] "+r"(g), [x] "+r"(x), [a] "=&r"(a)
-                   : [end] "r"(end), [d0] "r"(d0), [d1] "r"(d1), [d2] "r"(d2), [d3] "r"(d3)
-                   : "r2", "r3", "r4", "r5", "cc", "memory");
-#undef OUTER_STEP
+  if (add) {
+    OUTER_LOOP(OUTER_ADD);
+  } else {
+    OUTER_LOOP(OUTER_SET);
+  }
 #else
   for (const uint32_t* p = (const uint32_t*)(const void*)x; g != end; g++, p += 4) {
-    *g = dsp_smlad(p[3], d3, dsp_smlad(p[2], d2, dsp_smlad(p[1], d1, dsp_smlad(p[0], d0, *g))));
+    int32_t a = dsp_smlad(p[0], d0, add ? *g : 0);
+    *g = dsp_smlad(p[3], d3, dsp_smlad(p[2], d2, dsp_smlad(p[1], d1, a)));
   }
 #endif
 }

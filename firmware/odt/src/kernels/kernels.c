@@ -22,13 +22,55 @@ odt_matrix_t odt_matrix_of(const odt_kernel_t* k, uint32_t cols) {
   return m;
 }
 
+/* mask: activations that let a value pass where they are above 0; NULL: all do. */
+static uint32_t or_of(const int32_t* v, uint32_t n, const uint8_t* mask) {
+  uint32_t or_abs = 0;
+  for (uint32_t j = 0; j < n; j++) {
+    int32_t a = mask && mask[j] == 0 ? 0 : v[j], sign = a >> 31;
+    or_abs |= (uint32_t)(a ^ sign) - (uint32_t)sign;
+  }
+  return or_abs;
+}
+
+static uint32_t store_row(int8_t* out, const int32_t* v, uint32_t n, const uint8_t* mask, int s) {
+  uint32_t zeros = 0;
+  for (uint32_t j = 0; j < n; j++) {
+    int32_t a = mask && mask[j] == 0 ? 0 : v[j];
+    if (s > 0) a = ((a >> (s - 1)) + 1) >> 1; /* HALF_UP, and no sum that could overflow */
+    a = a > 127 ? 127 : a < -127 ? -127 : a;
+    if (a == 0) zeros++;
+    out[j] = (int8_t)a;
+  }
+  return zeros;
+}
+
 void odt_sink_row(const odt_sink_t* s, uint32_t b, uint32_t i, const int32_t* v, uint32_t n) {
-  if (!s->d) {
+  odt_delta_t* d = s->d;
+  if (!d) {
     int64_t* acc = s->acc + (size_t)b * s->count + i;
     for (uint32_t j = 0; j < n; j++) acc[j] += (int64_t)v[j] * ((int64_t)1 << (s->shl + s->shift));
-    return;
+  } else if (s->shl != 0 || (d->mask && d->mask->dtype != ODT_U8)) {
+    for (uint32_t j = 0; j < n; j++) odt_delta_put(d, b, i + j, v[j] * (1 << s->shl));
+  } else {
+    const uint8_t* mask = d->mask ? odt_sample(d->mask, b) + i : NULL;
+    if (d->store) {
+      d->zeros += store_row(d->out + (size_t)b * d->count + i, v, n, mask, d->s);
+    } else {
+      d->or_abs |= or_of(v, n, mask);
+    }
   }
-  for (uint32_t j = 0; j < n; j++) odt_delta_put(s->d, b, i + j, v[j] * (1 << s->shl));
+}
+
+void odt_spread(int16_t* to, uint32_t step, const uint8_t* from, uint8_t dtype, uint32_t stride,
+                uint32_t n) {
+  if (dtype == ODT_U8) {
+    for (; n > 0; n--, from += stride, to += step) *to = *from;
+  } else if (dtype == ODT_S8) {
+    for (; n > 0; n--, from += stride, to += step) *to = (int8_t)*from;
+  } else {
+    const int16_t* p = (const int16_t*)(const void*)from;
+    for (; n > 0; n--, p += stride, to += step) *to = *p;
+  }
 }
 
 void odt_kernel_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, uint8_t* y) {
@@ -67,6 +109,7 @@ void odt_kernel_delta_add(const odt_kernel_t* k, const int8_t* dy, uint32_t n, i
 
 void odt_kernel_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy, uint32_t n,
                      odt_update_t* u) {
+  odt_update_prepare(u);
   if (k->op->kind == ODT_OP_LINEAR) {
     odt_dense_grad(k, x, dy, n, u);
   } else {

@@ -85,8 +85,11 @@ void odt_kernel_delta_add(const odt_kernel_t* k, const int8_t* dy, uint32_t n, i
 
 typedef struct {
   bool measure, apply, literal, sum;
-  bool kept; /* set by a pass that measures only: the scratch holds the gradients for the pass that
-                applies, which must be the next call on it */
+  bool kept; /* set by a pass that only measures: the scratch holds what the pass that applies
+                needs; it must be the next call on it */
+  bool fast; /* odt_update_prepare: usual settings, which odt_update_words does in words */
+  bool tame; /* the gradients to come are known to add nothing to or_abs's length and to need no
+                d_clip */
   uint8_t rounding;
   int s;          /* right shift into the grid, ws - f; literal: sh */
   int s2;         /* literal: second shift */
@@ -95,7 +98,9 @@ typedef struct {
   int8_t* m8;
   int16_t* m16;
   uint32_t sr_seed, step, layer;
-  uint64_t or_abs, sum_abs, nonzero, abs_delta; /* sum_abs: where sum */
+  uint64_t or_abs; /* as long as the largest |G| */
+  uint64_t kept_norm;
+  uint64_t sum_abs, nonzero, abs_delta; /* sum_abs: where sum */
 } odt_update_t;
 
 /* One pass over the gradients of k's weights: measures, applies or both. */
@@ -110,16 +115,33 @@ void odt_update_row(odt_update_t* u, uint32_t i, const int32_t* g, uint32_t n);
 /* ---- inside the kernels -------------------------------------------------------------------------
  */
 
-/* Rule 1.2's last step for output o. */
-static inline int32_t odt_requant(const odt_op_t* op, const int32_t* off, uint32_t o, int32_t acc) {
+/* Rule 1.2's last step for one output. */
+typedef struct {
+  int32_t off, lo, hi;
+  uint32_t k, mult; /* 0: none */
+  int shl;          /* of the sum, first */
+} odt_requant_t;
+
+static inline odt_requant_t odt_requant_of(const odt_op_t* op, const int32_t* off, uint32_t o,
+                                           int shl) {
+  odt_requant_t q = {off[o],
+                     op->clip_lo,
+                     op->clip_hi,
+                     (uint32_t)op->k_out[o],
+                     op->mult ? (uint32_t)op->mult[o] : 0u,
+                     shl};
+  return q;
+}
+static inline int32_t odt_requant(const odt_requant_t* q, int32_t acc) {
   int32_t a;
-  if (__builtin_add_overflow(acc, off[o], &a)) a = acc < 0 ? INT32_MIN : INT32_MAX;
-  if (op->mult) {
-    int64_t p = ((int64_t)a * op->mult[o]) >> op->k_out[o];
-    return p < op->clip_lo ? op->clip_lo : p > op->clip_hi ? op->clip_hi : (int32_t)p;
+  acc *= 1 << q->shl;
+  if (__builtin_add_overflow(acc, q->off, &a)) a = acc < 0 ? INT32_MIN : INT32_MAX;
+  if (q->mult) {
+    int64_t p = ((int64_t)a * q->mult) >> q->k;
+    return p < q->lo ? q->lo : p > q->hi ? q->hi : (int32_t)p;
   }
-  a >>= op->k_out[o];
-  return a < op->clip_lo ? op->clip_lo : a > op->clip_hi ? op->clip_hi : a;
+  a >>= q->k;
+  return a < q->lo ? q->lo : a > q->hi ? q->hi : a;
 }
 
 /* Where raw delta contributions go: into d, or added to acc. */

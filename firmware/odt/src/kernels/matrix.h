@@ -28,8 +28,8 @@ static inline uint32_t odt_words(const odt_matrix_t* w) {
 /* Sizes of a tile; together with what else lies beside it this bounds the scratch. */
 #define ODT_TILE_COLS 192u /* inputs of four columns at a time: 1536 bytes */
 #define ODT_TILE_ROWS 32u  /* outputs of them: 512 bytes of sums */
-#define ODT_PAIR_BYTES 2048u
-#define ODT_CHUNK 32u /* gradients at a time */
+#define ODT_PAIR_BYTES 2432u
+#define ODT_CHUNK 80u /* gradients at a time */
 
 /* Where value j of column c (0..3) lies in a tile of four columns of `tile` (a multiple of 4)
  * values. */
@@ -73,16 +73,29 @@ void odt_dot1(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col, 
  * is filled up with a zero to an even number. */
 void odt_dot_t(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col, uint32_t words,
                const int16_t* v, int32_t* acc);
-/* g[j] += sum over 8 samples of x[j][s] * dy[s], n a multiple of 4. x and dy are 8-byte aligned. */
-void odt_outer(int32_t* g, const int16_t* x, uint32_t n, const int16_t* dy);
+/* n values of a sample into column c of a tile, zeros up to a multiple of 4. */
+void odt_fill4(int16_t* x, bool wide, uint32_t c, const uint8_t* from, uint8_t dtype, uint32_t n);
+void odt_fill1(int16_t* x, bool wide, const uint8_t* from, uint8_t dtype, uint32_t n);
+/* n values, `stride` apart, to places `step` apart. */
+void odt_spread(int16_t* to, uint32_t step, const uint8_t* from, uint8_t dtype, uint32_t stride,
+                uint32_t n);
+/* g[j] (+)= sum over 8 samples of x[j][s] * dy[s], n a multiple of 4. x and dy are 8-byte aligned.
+ */
+void odt_outer(int32_t* g, const int16_t* x, uint32_t n, const int16_t* dy, bool add);
 /* OR of |g| of the same. */
 uint32_t odt_outer_measure(const int16_t* x, uint32_t n, const int16_t* dy);
 
+/* Once per pass, before odt_update_words. */
+void odt_update_prepare(odt_update_t* u);
 /* Gradients g[0..n) of row o from column col (a multiple of 4) on, |g| <= 2^30; n may run into the
  * row's padding, where g is 0. Measures and applies as u says. */
 void odt_update_words(odt_update_t* u, const odt_layout_t* lay, uint32_t o, uint32_t col,
                       const int32_t* g, uint32_t n);
-/* The same without regard to speed. */
+/* odt_outer of eight samples and odt_update_words at once, where a variant can; else false, and
+ * nothing was done. */
+bool odt_outer_update(odt_update_t* u, const odt_layout_t* lay, uint32_t o, uint32_t col,
+                      const int16_t* x, uint32_t n, const int16_t* dy);
+/* odt_update_words without regard to speed. */
 void odt_update_values(odt_update_t* u, const odt_layout_t* lay, uint32_t o, uint32_t col,
                        const int32_t* g, uint32_t n);
 
