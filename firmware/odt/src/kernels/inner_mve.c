@@ -118,6 +118,19 @@ static const uint8_t* row_at(const odt_matrix_t* w, uint32_t row, uint32_t col) 
   return w->base + (size_t)row * row_bytes(w) + (size_t)col * (w->wide ? 2u : 1u);
 }
 
+void odt_fill4(int16_t* x, bool wide, uint32_t c, const uint8_t* from, uint8_t dtype, uint32_t n) {
+  uint32_t tile = (n + 3u) & ~3u;
+  for (uint32_t j = 0; j < tile; j++) {
+    x[odt_slot4(wide, tile, j, c)] = (int16_t)(j < n ? odt_load(from, dtype, j) : 0);
+  }
+}
+
+void odt_fill1(int16_t* x, bool wide, const uint8_t* from, uint8_t dtype, uint32_t n) {
+  (void)wide;
+  odt_spread(x, 1, from, dtype, 1, n);
+  for (; n % 4u; n++) x[n] = 0;
+}
+
 void odt_dot4(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col, uint32_t n,
               const int16_t* x, int32_t* acc) {
   int32_t last[8] = {0};
@@ -199,8 +212,9 @@ void odt_dot_t(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col,
 /* ---- outer products -----------------------------------------------------------------------------
  */
 
-void odt_outer(int32_t* g, const int16_t* x, uint32_t n, const int16_t* dy) {
+void odt_outer(int32_t* g, const int16_t* x, uint32_t n, const int16_t* dy, bool add) {
   const int16x8_t d = vldrhq_s16(dy);
+  for (uint32_t j = 0; !add && j < n; j += 4u) vstrwq_s32(g + j, vdupq_n_s32(0));
   for (const int32_t* end = g + n; g != end; g += 4, x += 32) {
     g[0] = vmladavaq_s16(g[0], vldrhq_s16(x), d);
     g[1] = vmladavaq_s16(g[1], vldrhq_s16(x + 8), d);

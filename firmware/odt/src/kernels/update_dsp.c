@@ -148,7 +148,7 @@ void odt_update_prepare(odt_update_t* u) {
 
 #define MAX_WORDS 64u /* of a row at a time */
 
-#if defined(__ARM_FEATURE_DSP)
+#if defined(__ARM_FEATURE_DSP) && defined(ODT_KERNELS_DSP)
 
 /* The gradient in r2; x advances. */
 #define GRADIENT(first)                     \
