@@ -38,7 +38,8 @@ uint32_t odt_dfp_scratch_bytes(const odt_model_t* m, const odt_op_t* op, uint32_
   if (op->kind == ODT_OP_LINEAR) {
     /* The batch's inputs and two outputs' deltas in pairs of samples, and two outputs' steps; or
      * two samples' deltas. */
-    uint32_t across = (m->tensors[op->in0].count + 1u) >> 1, pairs = (batch + 1u) >> 1;
+    uint32_t across = (m->tensors[op->in0].count + 1u) >> 1;
+    uint32_t pairs = batch > 8u ? (batch + 1u) >> 1 : 4u;
     uint32_t update = pairs * (across + 1u) + across, delta = (op->n_out + 1u) >> 1;
     return 8u * (update > delta ? update : delta);
   }

@@ -1,5 +1,5 @@
 /* Weight updates of rule 1.13 with the DSP extension: batches in pairs of samples, a 2x2 block of
- * weights at a time. The usual case, batches of 7 or 8 and sums within 32 bits, is one run of
+ * weights at a time. The usual case, batches of up to 8 and sums within 32 bits, is one run of
  * assembly over a panel; it stops at any block that is not usual, and that one is done in C. */
 #include "dfp/dfp_dense_dsp.h"
 
@@ -13,23 +13,27 @@ typedef odt_dfp_pair_t pair_t;
 
 /* Values 2p and 2p+1 of two columns, paired over samples: (a[2p], a[2p+1]), (b[2p], b[2p+1]). A
  * sample beyond the batch counts as 0. */
-static void pair_samples(const int16_t* x, uint32_t stride, uint32_t n, pair_t* out) {
+static void pair_samples(const int16_t* x, uint32_t stride, uint32_t n, uint32_t pairs,
+                         pair_t* out) {
+  const pair_t* end = out + 2u * pairs;
   for (; n > 1u; n -= 2u, x += 2u * stride, out += 2) {
     uint32_t even = (uint32_t)load2(x), odd = (uint32_t)load2(x + stride);
     out[0] = odt_dfp_low(even, odd);
     out[1] = odt_dfp_high(even, odd);
   }
-  if (n == 0) return;
-  uint32_t last = (uint32_t)load2(x);
-  out[0] = (pair_t)(last & 0xFFFFu);
-  out[1] = (pair_t)(last >> 16);
+  if (n > 0) {
+    uint32_t last = (uint32_t)load2(x);
+    *out++ = (pair_t)(last & 0xFFFFu);
+    *out++ = (pair_t)(last >> 16);
+  }
+  while (out != end) *out++ = 0;
 }
 
 typedef struct {
   const pair_t* x;  /* [block][4][2] */
   const pair_t* dy; /* [4][2] */
   int16_t *w, *end; /* after a run: where it stopped */
-  int32_t m;        /* lr_m * 2^(48 - s) */
+  int32_t m;        /* lr_m * 2^(48 - s), 0 beyond */
   int32_t room;     /* 2^31 - (32767 - largest step)^2 */
   uint32_t or_abs;  /* OR of |sum| */
   pair_t* d;        /* with stats: the steps, in pairs as W lies */
@@ -240,15 +244,16 @@ static uint32_t update_panel(job_t* j, int16_t* w, uint32_t i, uint32_t to) {
   return i;
 }
 
-/* Sums within 32 bits make steps up to 2^31 * lr_m / 2^s. */
+/* Sums within 32 bits make steps up to 2^31 * lr_m / 2^s: from s = 48 on all are 0. */
 static void choose(job_t* j, uint32_t across) {
   const odt_dfp_update_t* u = j->u;
-  bool steps = !u->revert && !u->saturate && u->s >= 33 && u->s <= 48;
+  bool steps = !u->revert && !u->saturate && u->s >= 33;
   j->quick =
       steps && j->pairs == RUN_PAIRS && across < 32768u; /* halfwords count a panel's steps */
   if (!j->quick) return;
-  int32_t largest = (u->lr_m >> (u->s - 31)) + 1, left = ODT_DFP_MAX - largest;
-  j->m = u->lr_m * (1 << (48 - u->s));
+  int s = u->s < 49 ? u->s : 49;
+  int32_t largest = (u->lr_m >> (s - 31)) + 1, left = ODT_DFP_MAX - largest;
+  j->m = s < 49 ? u->lr_m * (1 << (48 - s)) : 0;
   j->room = (int32_t)(0x80000000u - (uint32_t)(left * left));
 }
 
@@ -256,6 +261,7 @@ uint32_t odt_dfp_dense_update_dsp(uint32_t n_in, const int16_t* x, uint32_t x_st
                                   const int16_t* dy, uint32_t dy_stride, uint32_t n,
                                   odt_dfp_update_t* u, void* scratch) {
   uint32_t across = (n_in + 1u) >> 1, pairs = (n + 1u) >> 1;
+  if (pairs < RUN_PAIRS) pairs = RUN_PAIRS;
   pair_t *dy_pairs = scratch, *x_pairs = dy_pairs + 2u * pairs;
   job_t j = {.u = u,
              .x = x_pairs,
@@ -264,12 +270,12 @@ uint32_t odt_dfp_dense_update_dsp(uint32_t n_in, const int16_t* x, uint32_t x_st
              .d = x_pairs + (size_t)across * pairs * 2u};
   choose(&j, across);
   for (uint32_t i = 0; i < across; i++) {
-    pair_samples(x + 2u * i, x_stride, n, x_pairs + (size_t)i * pairs * 2u);
+    pair_samples(x + 2u * i, x_stride, n, pairs, x_pairs + (size_t)i * pairs * 2u);
   }
   for (uint32_t p = u->from; p < u->to;) {
     uint32_t panel = p / across, first = panel * across;
     uint32_t to = u->to - first < across ? u->to - first : across;
-    pair_samples(dy + 2u * panel, dy_stride, n, dy_pairs);
+    pair_samples(dy + 2u * panel, dy_stride, n, pairs, dy_pairs);
     uint32_t at = update_panel(&j, u->w + 4u * (size_t)first, p - first, to);
     if (at < to) return first + at;
     p = first + to;
