@@ -11,14 +11,6 @@ constexpr int kEpochs = 20;
 constexpr Shift kShifts[] = {Shift::kRot90, Shift::kRot30, Shift::kInversion, Shift::kGain};
 constexpr int kBatches[] = {1, 2, 4, 8, 16, 32};
 
-FloatNet new_net(std::uint32_t seed) {
-  FloatNet net;
-  net.add_conv(8, 3, 3, seed);
-  net.add_dense(108, 160, true, seed);
-  net.add_dense(160, 10, false, seed);
-  return net;
-}
-
 using Rows = std::vector<std::pair<std::string, odt_run_spec_t>>;
 
 Rows adapt_rows() {
@@ -90,7 +82,7 @@ void scratch(const std::vector<DigitsDraw>& draws, const Options& o, Report& rep
     all.pixels.insert(all.pixels.end(), draws[d].adapt.pixels.begin(), draws[d].adapt.pixels.end());
     all.labels.insert(all.labels.end(), draws[d].adapt.labels.begin(), draws[d].adapt.labels.end());
     const Set train = to_set(all), test = to_set(draws[d].test);
-    FloatNet net = new_net(o.first_draw * 100 + seed);
+    FloatNet net = digits_net(o.first_draw * 100 + seed);
     net.target_correct = Row::Constant(10, 1.0f);  // +64 and -16 in steps of 2^-6
     net.target_wrong = Row::Constant(10, -0.25f);
     fp32.draw(net, train, test, seed);
@@ -212,7 +204,15 @@ void guard(const std::vector<DigitsDraw>& draws, const Options& o, Report& repor
 
 }  // namespace
 
-DigitsDraw::DigitsDraw(const Images& all, std::uint32_t seed) : start(new_net(seed)) {
+FloatNet digits_net(std::uint32_t seed) {
+  FloatNet net;
+  net.add_conv(8, 3, 3, seed);
+  net.add_dense(108, 160, true, seed);
+  net.add_dense(160, 10, false, seed);
+  return net;
+}
+
+DigitsDraw::DigitsDraw(const Images& all, std::uint32_t seed) : start(digits_net(seed)) {
   const Images mixed = all.pick(shuffled(all.count(), seed));
   pretrain = mixed.slice(0, 900);
   adapt = mixed.slice(900, 400);

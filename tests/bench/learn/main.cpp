@@ -56,6 +56,7 @@ int main(int argc, char** argv) try {
   odt::learn::Report report;
   if (only.empty() || only == "digits") odt::learn::digits_tasks(options, report);
   if (only.empty() || only == "fashion") odt::learn::fashion_tasks(options, report);
+  if (only.empty() || only == "dfp") odt::learn::dfp_tasks(options, report);
   if (only.empty() || only == "apt") odt::learn::apt_tasks(options, report);
   if (!json.empty()) std::ofstream(json) << report.json.dump(1) << "\n";
   return 0;

@@ -6,6 +6,7 @@
 namespace odt::learn {
 
 // TI-digits of section 7: conv 3x(3x3) ReLU -> 160 ReLU -> 10 on 8x8 images.
+FloatNet digits_net(std::uint32_t seed);  // He initialisation
 struct DigitsDraw {
   DigitsDraw(const Images& all, std::uint32_t seed);
   FloatNet start;  // pre-trained in fp32 on 900
@@ -34,6 +35,7 @@ class Fashion {
 
 void digits_tasks(const Options& options, Report& report);   // adapt, scratch, collapsed, guard
 void fashion_tasks(const Options& options, Report& report);  // auto, beside it fixed recipes
+void dfp_tasks(const Options& options, Report& report);      // rule 1.13 on digits
 void apt_tasks(const Options& options, Report& report);      // rule 1.12 on both
 // Accuracies of a recipe on the draws of options.first_draw.
 void explore(const std::string& task, const std::vector<std::string>& recipes,
