@@ -10,7 +10,7 @@ namespace {
 using model::HyperParams;
 using model::Rounding;
 
-constexpr std::uint32_t kFewSamples = 50;
+constexpr std::uint32_t kTooFew = 20;
 
 const char* rounding_name(Rounding rounding) {
   switch (rounding) {
@@ -58,11 +58,11 @@ Status out_of_range(const char* field, std::int64_t got, std::int64_t low, std::
 
 }  // namespace
 
-Drift judge_drift(const model::Accuracy& heldout, const model::Accuracy& source) {
-  if (heldout.total < kFewSamples) return Drift::kStrong;
+Drift judge_drift(const model::Accuracy& start, const model::Accuracy& source) {
+  if (start.total < kTooFew) return Drift::kStrong;
   const std::uint64_t src_correct = source.total == 0 ? 1 : source.correct;
   const std::uint64_t src_total = source.total == 0 ? 1 : source.total;
-  const bool below = 6ull * heldout.correct * src_total < 5ull * src_correct * heldout.total;
+  const bool below = 6ull * start.correct * src_total < 5ull * src_correct * start.total;
   return below ? Drift::kStrong : Drift::kMild;
 }
 

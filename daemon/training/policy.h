@@ -10,9 +10,11 @@ namespace odt::training {
 
 enum class Drift : std::uint8_t { kMild, kStrong };
 
-// Strong: fewer than 50 held-out samples, or held-out accuracy below 5/6 of the model's on its own
+// Held-out sets below this judge too roughly: the training samples, not seen yet, are counted too.
+inline constexpr std::uint32_t kFewHeldout = 50;
+// Strong: fewer than 20 samples, or accuracy before training below 5/6 of the model's on its own
 // data (an unknown source accuracy counts as 100 %).
-Drift judge_drift(const model::Accuracy& heldout, const model::Accuracy& source);
+Drift judge_drift(const model::Accuracy& start, const model::Accuracy& source);
 
 // What is settled before hyperparameters are: place and size.
 struct Placement {

@@ -170,7 +170,8 @@ asio::awaitable<Status> RunTask::push_start_snapshot(Session session) {
 asio::awaitable<Status> RunTask::measure_start(Session session) {
   const bool heldout = !heldout_.empty() && run_.heldout_start.total == 0;
   const bool test = run_.spec.evaluate && !test_.empty() && run_.before.total == 0;
-  if (!heldout && !test) co_return absl::OkStatus();
+  const bool train = judges_by_training() && train_start_.total == 0;
+  if (!heldout && !test && !train) co_return absl::OkStatus();
   auto done = co_await go(RunState::kEvaluating, "accuracy before training");
   if (!done.ok()) co_return done;
   if (heldout) {
@@ -181,6 +182,11 @@ asio::awaitable<Status> RunTask::measure_start(Session session) {
     what.edit = [accuracy](model::Run& r) { r.heldout_start = r.heldout_best = accuracy; };
     done = co_await save(std::move(what));
     if (!done.ok()) co_return done;
+  }
+  if (train) {
+    auto outcome = co_await evaluate_streamed(*env_, session, train_, stop_fn(session));
+    if (!outcome.ok()) co_return outcome.status();
+    train_start_ = outcome->report.accuracy;
   }
   if (test) {
     auto outcome = co_await evaluate_streamed(*env_, session, test_, stop_fn(session));
@@ -195,19 +201,30 @@ asio::awaitable<Status> RunTask::measure_start(Session session) {
   co_return done;
 }
 
+bool RunTask::judges_by_training() const {
+  return run_.spec.hyper.policy != model::Policy::kFixed && !run_.effective.k.has_value() &&
+         heldout_.count() < kFewHeldout;
+}
+
+Drift RunTask::drift() const {
+  model::Accuracy start = run_.heldout_start;
+  start.correct += train_start_.correct;
+  start.total += train_start_.total;
+  return judge_drift(start, model_->source_accuracy);
+}
+
 Result<std::vector<Placement>> RunTask::choose_placements() const {
   const model::Board* board = env_->registry->find(slot_.uid);
-  const Drift drift = judge_drift(run_.heldout_start, model_->source_accuracy);
   const SampleCounts counts{train_.count(), heldout_.count(), run_.spec.evaluate,
                             !run_.spec.start_snapshot.is_zero(),
                             run_.spec.hyper.guard.value_or(true)};
-  return placements(*model_, *board, counts, run_.spec.hyper, policy_batch(run_.spec.hyper, drift));
+  return placements(*model_, *board, counts, run_.spec.hyper,
+                    policy_batch(run_.spec.hyper, drift()));
 }
 
 asio::awaitable<Status> RunTask::settle_placement(Placement place) {
-  const Drift drift = judge_drift(run_.heldout_start, model_->source_accuracy);
   const auto effective =
-      resolve(run_.spec.hyper, drift, place, model_->has_ce_scale, !heldout_.empty());
+      resolve(run_.spec.hyper, drift(), place, model_->has_ce_scale, !heldout_.empty());
   const model::Board* board = env_->registry->find(slot_.uid);
   Status in_range = check_ranges(effective, *model_, *board);
   if (!in_range.ok()) co_return in_range;

@@ -80,6 +80,9 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> push_checkpoint(Session session);
   asio::awaitable<Status> send_start(Session session);
   asio::awaitable<Status> settle_placement(Placement place);
+  // Whether rule 1.9 needs the accuracy on the training samples, too.
+  bool judges_by_training() const;
+  Drift drift() const;
   Result<std::vector<Placement>> choose_placements() const;
   model::DeviceRunSpec device_spec() const;
 
@@ -119,6 +122,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   std::optional<model::Dataset> dataset_;
   std::optional<model::DerivedSamples> derived_;
   data::SampleSet train_, heldout_, test_;
+  model::Accuracy train_start_;  // before training, where judges_by_training()
   bool train_loaded_ = false, heldout_loaded_ = false, test_loaded_ = false;
 
   std::map<std::pair<std::uint32_t, std::uint32_t>, model::EpochResult> known_epochs_;

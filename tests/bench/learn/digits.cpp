@@ -184,7 +184,7 @@ void guard(const std::vector<DigitsDraw>& draws, const Options& o, Report& repor
       const std::uint32_t n_train = row.heldout < 20 ? kTrain - row.heldout : kTrain;
       const Set train = to_set(mixed.slice(0, n_train));
       const Set held = to_set(mixed.slice(n_train, row.heldout));
-      odt_run_spec_t spec = row.name.starts_with("auto") ? auto_run(net, held, false)
+      odt_run_spec_t spec = row.name.starts_with("auto") ? auto_run(net, train, held, false)
                             : row.name == "literal_mu1"  ? literal_run(1, 30)
                                                          : parse_run("k8 mse mu2,2,2 b8 e30");
       if (row.name == "int8_guarded") spec.guard = true;

@@ -36,12 +36,12 @@ ShiftResult one_shift(const Fashion& task, Shift shift, const Options& o, Report
     const std::uint32_t number = o.first_draw + d;
     const Fashion::Draw draw = task.draw(shift, number);
     fp32.draw(task.start, draw.train, test, number);
-    const odt_run_spec_t spec = auto_run(net, draw.heldout, false);
+    const odt_run_spec_t spec = auto_run(net, draw.train, draw.heldout, false);
     strong += spec.mu_weight[0] > 0 ? 1 : 0;
     automatic.push_back(net.train(spec, draw.train, &draw.heldout, test, number).after);
-    small.push_back(
-        net.train(auto_run(net, draw.heldout, true), draw.train, &draw.heldout, test, number)
-            .after);
+    small.push_back(net.train(auto_run(net, draw.train, draw.heldout, true), draw.train,
+                              &draw.heldout, test, number)
+                        .after);
     for (std::size_t r = 0; r < rows.size(); ++r)
       got[r].push_back(net.train(rows[r].second, draw.train, &draw.heldout, test, number).after);
   }

@@ -22,10 +22,14 @@ odt_run_spec_t literal_run(int mu, int epochs) {
   return s;
 }
 
-odt_run_spec_t auto_run(const IntNet& net, const Set& heldout, bool small) {
+odt_run_spec_t auto_run(const IntNet& net, const Set& train, const Set& heldout, bool small) {
   const odt_model_t& m = net.model();
-  const training::Drift drift =
-      training::judge_drift({net.correct(heldout), heldout.count}, {m.src_correct, m.src_total});
+  model::Accuracy start = {net.correct(heldout), heldout.count};
+  if (heldout.count < training::kFewHeldout) {
+    start.correct += net.correct(train);
+    start.total += train.count;
+  }
+  const training::Drift drift = training::judge_drift(start, {m.src_correct, m.src_total});
   training::Placement place;
   place.k = small ? 8 : 15;
   place.batch = training::policy_batch({}, drift);

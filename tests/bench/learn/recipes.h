@@ -13,8 +13,8 @@ odt_run_spec_t int8_run(int epochs);
 // The seed's double shift (rule 1.11) with TI's loss.
 odt_run_spec_t literal_run(int mu, int epochs);
 // The product's automatic policy, resolved by its own code (daemon/training/policy) from the
-// held-out accuracy before training. small: as on a board where only k = 8 fits.
-odt_run_spec_t auto_run(const IntNet& net, const Set& heldout, bool small);
+// accuracy before training. small: as on a board where only k = 8 fits.
+odt_run_spec_t auto_run(const IntNet& net, const Set& train, const Set& heldout, bool small);
 // "k12 psto b8 ce dz4 mu1,0,-1 mo-3 stale e20 noguard": what is not said is as in plain_run.
 odt_run_spec_t parse_run(const std::string& text);
 

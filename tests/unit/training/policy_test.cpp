@@ -11,7 +11,8 @@ namespace {
 using model::HyperParams;
 
 TEST(DriftTest, FiveSixthsOfTheSourceAccuracy) {
-  EXPECT_EQ(judge_drift({49, 49}, {90, 100}), Drift::kStrong);  // too few to tell
+  EXPECT_EQ(judge_drift({19, 19}, {90, 100}), Drift::kStrong);  // too few to tell
+  EXPECT_EQ(judge_drift({20, 20}, {90, 100}), Drift::kMild);
   EXPECT_EQ(judge_drift({74, 100}, {90, 100}), Drift::kStrong);
   EXPECT_EQ(judge_drift({75, 100}, {90, 100}), Drift::kMild);
   EXPECT_EQ(judge_drift({84, 100}, {}), Drift::kMild);

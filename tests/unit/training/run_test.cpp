@@ -59,6 +59,33 @@ TEST_F(RunTest, ResidentRunGoesThroughItsStates) {
   EXPECT_EQ(frames->total, end.steps_total);
 }
 
+// Rule 1.9 where nothing is held out: the training samples, not seen yet, tell the drift.
+TEST_F(RunTest, WithoutHeldOutSamplesTrainingSamplesTellTheDrift) {
+  library.net.source_accuracy = {1, 100};  // whatever the board gets right is good enough
+  library.digits.heldout = 0;
+  library.jobs.samples->heldout = {};
+  store::Batch batch;
+  batch.changes.push_back(store::PutModel{library.net});
+  batch.changes.push_back(store::PutDataset{library.digits});
+  library.commit(std::move(batch));
+  Rig rig(library);
+  auto board = rig.make_board(1);
+  ASSERT_TRUE(rig.connect(1, board));
+  ASSERT_TRUE(rig.wait_online(board));
+  auto spec = rig.spec(board);
+  spec.hyper.policy = model::Policy::kAuto;
+  spec.hyper.batch.reset();
+  spec.hyper.mu_weight.clear();
+  auto run = rig.create(spec);
+  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_TRUE(rig.wait_state(run->id, RunState::kSucceeded)) << library.run(run->id).reason.text;
+  const auto end = library.run(run->id);
+  EXPECT_EQ(end.heldout_start.total, 0u);
+  EXPECT_EQ(end.effective.mu_weight, (std::vector<std::int32_t>{-5, -6, -7}));
+  EXPECT_EQ(*end.effective.batch, 32u);
+  EXPECT_FALSE(*end.effective.guard);
+}
+
 // Who reads a step can divide: loss over samples, kind known, the partial batch counted as it is.
 TEST_F(RunTest, StepFramesSaySamplesAndKindOfLoss) {
   Rig rig(library);
