@@ -1,10 +1,11 @@
-// Writes the golden vectors of the rules to standard output, one run a line.
+// Writes the golden vectors of the rules to standard output, one run a line: rules.json; with an
+// argument wide.json.
 #include <iostream>
 
 #include "rule_vectors.h"
 
-int main() {
-  nlohmann::json all = odt::testing::rule_vectors();
+int main(int argc, char**) {
+  nlohmann::json all = argc > 1 ? odt::testing::wide_vectors() : odt::testing::rule_vectors();
   std::cout << "{\n";
   const char* comma = "";
   for (auto& [name, value] : all.items()) {

@@ -7,6 +7,15 @@ namespace {
 
 using Json = nlohmann::json;
 
+std::vector<uint8_t> sha256(const std::vector<uint8_t>& bytes) {
+  odt_sha256_t s;
+  odt_sha256_init(&s);
+  odt_sha256_update(&s, bytes.data(), static_cast<uint32_t>(bytes.size()));
+  std::vector<uint8_t> hash(32);
+  odt_sha256_final(&s, hash.data());
+  return hash;
+}
+
 std::string hex(const std::vector<uint8_t>& bytes) {
   static const char digits[] = "0123456789abcdef";
   std::string out;
@@ -109,6 +118,50 @@ Json record_json(const Reference& reference) {
   return {{"loss", reference.loss()}, {"correct", reference.correct()}, {"layers", layers}};
 }
 
+// odt_weights v1 by its layout in proto/README.md.
+std::vector<uint8_t> weights_bytes(const ComparedRun& run, const std::vector<LayerView>& layers) {
+  std::vector<uint8_t> out;
+  auto put = [&](int64_t value, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++) out.push_back(static_cast<uint8_t>(value >> (8 * i)));
+  };
+  auto pad = [&] {
+    while (out.size() % 4 != 0) out.push_back(0);
+  };
+  for (char c : {'O', 'D', 'T', 'W'}) out.push_back(static_cast<uint8_t>(c));
+  put(1, 2);
+  put(1, 2);
+  put(run.spec.rule_set, 1);
+  put(static_cast<int64_t>(layers.size()), 1);
+  put(0, 2);
+  std::vector<uint8_t> hash = sha256(build_image(run.net));
+  out.insert(out.end(), hash.begin(), hash.end());
+  OracleGraph graph(run.net);
+  size_t next = 0;
+  for (size_t op = 0; op < graph.ops(); op++) {
+    const LayerSpec& l = graph.op(op);
+    if (!l.trainable) continue;
+    const LayerView& v = layers[next++];
+    const std::vector<uint16_t>& in = graph.dims(graph.input(op, 0));
+    bool conv = l.kind == OpKind::kConv2d;
+    put(conv ? 2 : 3, 1);
+    put(v.dtype, 1);
+    put(v.k, 1);
+    put(conv ? 4 : 2, 1);
+    put(conv ? l.outputs : in[0], 2);
+    put(conv ? in[0] / l.groups : l.outputs, 2);
+    put(conv ? l.k_h : 0, 2);
+    put(conv ? l.k_w : 0, 2);
+    put(static_cast<int64_t>(v.m.size()), 4);
+    put(static_cast<int64_t>(v.off.size()), 4);
+    for (int64_t m : v.m) put(m, v.dtype == 1 ? 1 : 2);
+    pad();
+    for (int64_t o : v.off) put(o, 4);
+    for (int64_t e : v.exponents) put(e, 1);
+    pad();
+  }
+  return out;
+}
+
 Json play(const RuleRun& rule) {
   const ComparedRun& run = rule.run;
   const odt_run_spec_t& s = run.spec;
@@ -149,14 +202,30 @@ Json play(const RuleRun& rule) {
       }
       step++;
     }
-    if (s.guard && run.scores[epoch + 1] > best) {
-      best = run.scores[epoch + 1];
+    if (!s.guard) continue;
+    uint32_t now = run.scores[epoch + 1];
+    if (run.net.task != 0 ? now < best : now > best) {
+      best = now;
       reference->keep_best();
     }
   }
   if (s.guard) reference->roll_back();
   out["end"] = layers_json(reference->layers());
+  out["weights_sha256"] = hex(sha256(weights_bytes(run, reference->layers())));
   return out;
+}
+
+// What a board can hold, with a row that fills a vector register.
+bool fits_board(const ComparedRun& run) {
+  size_t longest = 0;
+  OracleGraph graph(run.net);
+  for (size_t i = 0; i < graph.ops(); i++) {
+    if (!graph.op(i).trainable) continue;
+    size_t weights = graph.op(i).weights.size() + graph.op(i).weights16.size();
+    longest = std::max(longest, weights / graph.op(i).outputs);
+  }
+  return longest >= 20 && build_image(run.net).size() <= 6000 &&
+         count(run.net.input_dims) * run.spec.train_samples <= 6000;
 }
 
 // Calls fn(name, field) for every number of the settings.
@@ -194,8 +263,8 @@ Json spec_json(const odt_run_spec_t& spec) {
   });
   for (int8_t mu : spec.mu_weight) out["mu_weight"].push_back(mu);
   for (uint16_t m : spec.lr_m) out["lr_m"].push_back(m);
-  for (int i = 0; i < 8; i++) out["class_weights"].push_back(spec.class_weights[i]);
-  for (int i = 0; i < 4; i++) out["layer_k"].push_back(spec.layer_k[i]);
+  for (int i = 0; i < 9; i++) out["class_weights"].push_back(spec.class_weights[i]);
+  for (uint8_t k : spec.layer_k) out["layer_k"].push_back(k);
   return out;
 }
 
@@ -210,9 +279,11 @@ odt_run_spec_t spec_of_json(const Json& json) {
     s.lr_m[i] = json["lr_m"][i].get<uint16_t>();
   }
   for (size_t i = 0; i < ODT_MAX_CLASSES; i++) {
-    s.class_weights[i] = i < 8 ? json["class_weights"][i].get<uint8_t>() : uint8_t{64};
+    s.class_weights[i] = i < 9 ? json["class_weights"][i].get<uint8_t>() : uint8_t{64};
   }
-  for (size_t i = 0; i < 4; i++) s.layer_k[i] = json["layer_k"][i].get<uint8_t>();
+  for (size_t i = 0; i < ODT_MAX_LAYERS; i++) {
+    s.layer_k[i] = json["layer_k"][i].get<uint8_t>();
+  }
   return s;
 }
 
@@ -231,6 +302,34 @@ Json rule_vectors() {
               {"order", order_vectors()},
               {"runs", Json::array()}};
   for (const RuleRun& rule : rule_runs()) out["runs"].push_back(play(rule));
+  return out;
+}
+
+Json wide_vectors() {
+  Json out = {{"rules_version", 1}, {"runs", Json::array()}};
+  const struct {
+    const char* name;
+    RunKind kind;
+    bool graphs;
+  } kinds[] = {{"niti_chain", RunKind::kNiti, false},
+               {"niti_graph", RunKind::kNiti, true},
+               {"apt_graph", RunKind::kApt, true},
+               {"dfp16_graph", RunKind::kDfp16, true}};
+  for (const auto& kind : kinds) {
+    int found = 0;
+    for (uint32_t seed = 700000; found < 10; seed++) {
+      Choices c(seed);
+      RuleRun rule{std::string(kind.name) + "_" + std::to_string(seed), "",
+                   random_run(c, kind.kind, 10, kind.graphs)};
+      if (!fits_board(rule.run)) continue;
+      Json run = play(rule), losses = Json::array();
+      for (const Json& step : run["steps"]) losses.push_back(step["loss"]);
+      run["losses"] = losses;
+      for (const char* name : {"steps", "end", "shows"}) run.erase(name);
+      out["runs"].push_back(run);
+      found++;
+    }
+  }
   return out;
 }
 

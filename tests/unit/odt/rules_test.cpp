@@ -10,11 +10,16 @@ namespace {
 
 using Json = nlohmann::json;
 
+Json parsed(const char* name) {
+  std::ifstream in(std::string(ODT_GOLDEN_RULES) + "/" + name);
+  return Json::parse(in);
+}
 const Json& golden() {
-  static const Json json = [] {
-    std::ifstream in(ODT_GOLDEN_RULES);
-    return Json::parse(in);
-  }();
+  static const Json json = parsed("rules.json");
+  return json;
+}
+const Json& wide() {
+  static const Json json = parsed("wide.json");
   return json;
 }
 
@@ -26,6 +31,8 @@ TEST(Rules, OracleSaysTheSame) {
     EXPECT_EQ(now["runs"][i], golden()["runs"][i]) << now["runs"][i]["name"];
   }
 }
+
+TEST(Rules, OracleSaysTheSameOfWideNetworks) { EXPECT_EQ(wide_vectors(), wide()); }
 
 // The vectors are worth something only where something happens in them.
 TEST(Rules, EveryRunTrains) {
@@ -57,6 +64,17 @@ class Board {
     std::vector<uint8_t> out(odt_state_size(trainer.get()));
     odt_state_read(trainer.get(), 0, out.data(), static_cast<uint32_t>(out.size()));
     return read_state(out);
+  }
+  std::string weights_sha256() const {
+    uint8_t hash[32];
+    odt_weights_hash(trainer.get(), false, hash);
+    std::string out;
+    for (uint8_t b : hash) {
+      char hex[3];
+      std::snprintf(hex, sizeof hex, "%02x", b);
+      out += hex;
+    }
+    return out;
   }
   const char* what() const { return err_.what ? err_.what : ""; }
 
@@ -100,16 +118,29 @@ void expect_record(const odt_step_record_t& rec, const Json& want) {
   }
 }
 
-void end_epoch(Board& board, const Json& run, const Json& last_step) {
+odt_epoch_record_t end_epoch(Board& board, const Json& run) {
   odt_trainer_t* t = board.trainer.get();
   uint32_t score = 0, total = run["spec"].value("heldout_samples", 0u);
   if (run.contains("heldout_scores")) {
     score = run["heldout_scores"][odt_trainer_epoch_count(t) + 1].get<uint32_t>();
   }
   odt_epoch_record_t rec{};
-  ASSERT_EQ(odt_trainer_end_epoch(t, score, total, &rec, &board.err_), ODT_OK) << board.what();
-  for (size_t i = 0; i < last_step["layers"].size(); i++) {
-    EXPECT_EQ(rec.layers[i].e_d, last_step["layers"][i]["e_d"].get<int>()) << i;
+  EXPECT_EQ(odt_trainer_end_epoch(t, score, total, &rec, &board.err_), ODT_OK) << board.what();
+  return rec;
+}
+
+void start(Board& board, const Json& run) {
+  if (!run.contains("heldout_scores")) return;
+  odt_trainer_set_start(board.trainer.get(), run["heldout_scores"][0].get<uint32_t>(),
+                        run["spec"]["heldout_samples"].get<uint32_t>());
+}
+
+// Between two steps of an epoch.
+void steer(Board& board, const Json& run, size_t after) {
+  for (const Json& s : run.value("set_k", Json::array())) {
+    if (s[0].get<size_t>() != after) continue;
+    auto k = s[2].get<uint8_t>();
+    EXPECT_EQ(odt_trainer_set_k(board.trainer.get(), s[1].get<uint32_t>(), k, nullptr), ODT_OK);
   }
 }
 
@@ -120,10 +151,7 @@ TEST_P(RuleRunTest, LibraryDoesAsItSays) {
   Board board(run);
   if (HasFailure()) return;
   odt_trainer_t* t = board.trainer.get();
-  if (run.contains("heldout_scores")) {
-    odt_trainer_set_start(t, run["heldout_scores"][0].get<uint32_t>(),
-                          run["spec"]["heldout_samples"].get<uint32_t>());
-  }
+  start(board, run);
   for (size_t i = 0; i < run["steps"].size(); i++) {
     SCOPED_TRACE("step " + std::to_string(i));
     odt_step_record_t rec{};
@@ -132,24 +160,53 @@ TEST_P(RuleRunTest, LibraryDoesAsItSays) {
     expect_record(rec, run["steps"][i]);
     expect_layers(board.state(), run["steps"][i]["after"]);
     if (HasFailure()) return;
-    if (odt_trainer_epoch_complete(t)) {
-      end_epoch(board, run, run["steps"][i]);
+    if (!odt_trainer_epoch_complete(t)) {
+      steer(board, run, i);
       continue;
     }
-    for (const Json& steer : run.value("set_k", Json::array())) {
-      if (steer[0].get<size_t>() != i) continue;
-      ASSERT_EQ(odt_trainer_set_k(t, steer[1].get<uint32_t>(), steer[2].get<uint8_t>(), nullptr),
-                ODT_OK);
+    odt_epoch_record_t epoch = end_epoch(board, run);
+    const Json& layers = run["steps"][i]["layers"];
+    for (size_t l = 0; l < layers.size(); l++) {
+      EXPECT_EQ(epoch.layers[l].e_d, layers[l]["e_d"].get<int>()) << l;
     }
   }
   EXPECT_TRUE(odt_trainer_done(t));
   expect_layers(board.state(), run["end"]);
+  EXPECT_EQ(board.weights_sha256(), run["weights_sha256"].get<std::string>());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Golden, RuleRunTest, ::testing::Range(size_t{0}, golden()["runs"].size()),
     [](const auto& param_info) {
       return golden()["runs"][param_info.param]["name"].template get<std::string>();
+    });
+
+class WideRunTest : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(WideRunTest, LibraryDoesAsItSays) {
+  const Json& run = wide()["runs"][GetParam()];
+  Board board(run);
+  if (HasFailure()) return;
+  start(board, run);
+  for (size_t i = 0; i < run["losses"].size(); i++) {
+    odt_step_record_t rec{};
+    ASSERT_EQ(odt_trainer_step_resident(board.trainer.get(), &board.samples, &rec, &board.err_),
+              ODT_OK)
+        << board.what();
+    ASSERT_EQ(rec.loss, run["losses"][i].get<uint64_t>()) << "step " << i;
+    if (odt_trainer_epoch_complete(board.trainer.get())) {
+      end_epoch(board, run);
+    } else {
+      steer(board, run, i);
+    }
+  }
+  EXPECT_EQ(board.weights_sha256(), run["weights_sha256"].get<std::string>());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Golden, WideRunTest, ::testing::Range(size_t{0}, wide()["runs"].size()),
+    [](const auto& param_info) {
+      return wide()["runs"][param_info.param]["name"].template get<std::string>();
     });
 
 }  // namespace
