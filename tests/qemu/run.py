@@ -73,6 +73,9 @@ def main():
         if args.only in "qemu/bench-images":
             ok &= run("qemu/bench-images", [sys.executable, os.path.join(BENCH, "run.py"), "--build",
                                             os.path.join(folder, "bench")], 300)
+        if args.only in "qemu/rules-on-cores":
+            ok &= run("qemu/rules-on-cores", [sys.executable, os.path.join(HERE, "rules", "run.py"), "--build",
+                                              os.path.join(folder, "rules")], 300)
         for board in BOARDS:
             for script in ("life", "dial"):
                 name = f"qemu/{script}-{board}"

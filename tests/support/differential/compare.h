@@ -19,11 +19,18 @@ struct Steer {
   int k = 8;
 };
 
+#ifdef ODT_DFP_CHAIN32
+constexpr bool kLibraryHasChain32 = true;
+#else
+constexpr bool kLibraryHasChain32 = false;
+#endif
+
 struct ComparedRun {
   NetSpec net;
   GraphSamples samples;
   odt_run_spec_t spec{};
   int max_steps = 8;
+  bool chain32 = kLibraryHasChain32;  // DFP16's sums in chains of int32
   std::vector<Steer> steers;
   int restore_after = -1;  // step behind which a fresh trainer takes over the state
   // Held-out scores before training and after each epoch, where the run has a guard.

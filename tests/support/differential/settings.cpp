@@ -156,9 +156,7 @@ std::unique_ptr<Reference> reference_of(const ComparedRun& run) {
   for (int i = 0; i < 3; i++) d.lr_m[i] = s.lr_m[i];
   d.lr_s = s.lr_s;
   d.blocked = s.blocked;
-#ifdef ODT_DFP_CHAIN32
-  d.chain32 = true;
-#endif
+  d.chain32 = run.chain32;
   d.batch = s.batch;
   d.epochs = s.epochs;
   d.train_samples = static_cast<int>(s.train_samples);

@@ -162,8 +162,9 @@ std::vector<uint8_t> weights_bytes(const ComparedRun& run, const std::vector<Lay
   return out;
 }
 
-Json play(const RuleRun& rule) {
-  const ComparedRun& run = rule.run;
+Json play(const RuleRun& rule, bool chain32 = false) {
+  ComparedRun run = rule.run;
+  run.chain32 = chain32;
   const odt_run_spec_t& s = run.spec;
   auto n = static_cast<int>(s.train_samples);
   std::vector<int> all;
@@ -301,7 +302,10 @@ Json rule_vectors() {
               {"hash32", hash_vectors()},
               {"order", order_vectors()},
               {"runs", Json::array()}};
-  for (const RuleRun& rule : rule_runs()) out["runs"].push_back(play(rule));
+  for (const RuleRun& rule : rule_runs()) {
+    out["runs"].push_back(play(rule));
+    if (rule.run.net.arith == 1) out["chain32"].push_back(play(rule, true));
+  }
   return out;
 }
 

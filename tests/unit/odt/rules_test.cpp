@@ -18,6 +18,8 @@ const Json& golden() {
   static const Json json = parsed("rules.json");
   return json;
 }
+// What this build of the library can do.
+const Json& runs() { return golden()[kLibraryHasChain32 ? "chain32" : "runs"]; }
 const Json& wide() {
   static const Json json = parsed("wide.json");
   return json;
@@ -26,9 +28,11 @@ const Json& wide() {
 TEST(Rules, OracleSaysTheSame) {
   Json now = rule_vectors();
   for (const char* part : {"rounding", "hash32", "order"}) EXPECT_EQ(now[part], golden()[part]);
-  ASSERT_EQ(now["runs"].size(), golden()["runs"].size());
-  for (size_t i = 0; i < now["runs"].size(); i++) {
-    EXPECT_EQ(now["runs"][i], golden()["runs"][i]) << now["runs"][i]["name"];
+  for (const char* part : {"runs", "chain32"}) {
+    ASSERT_EQ(now[part].size(), golden()[part].size());
+    for (size_t i = 0; i < now[part].size(); i++) {
+      EXPECT_EQ(now[part][i], golden()[part][i]) << now[part][i]["name"];
+    }
   }
 }
 
@@ -36,7 +40,7 @@ TEST(Rules, OracleSaysTheSameOfWideNetworks) { EXPECT_EQ(wide_vectors(), wide())
 
 // The vectors are worth something only where something happens in them.
 TEST(Rules, EveryRunTrains) {
-  for (const Json& run : golden()["runs"]) {
+  for (const Json& run : runs()) {
     const Json& steps = run["steps"];
     ASSERT_FALSE(steps.empty());
     EXPECT_NE(steps.front()["after"], steps.back()["after"]) << run["name"];
@@ -147,7 +151,7 @@ void steer(Board& board, const Json& run, size_t after) {
 class RuleRunTest : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(RuleRunTest, LibraryDoesAsItSays) {
-  const Json& run = golden()["runs"][GetParam()];
+  const Json& run = runs()[GetParam()];
   Board board(run);
   if (HasFailure()) return;
   odt_trainer_t* t = board.trainer.get();
@@ -175,15 +179,15 @@ TEST_P(RuleRunTest, LibraryDoesAsItSays) {
   EXPECT_EQ(board.weights_sha256(), run["weights_sha256"].get<std::string>());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Golden, RuleRunTest, ::testing::Range(size_t{0}, golden()["runs"].size()),
-    [](const auto& param_info) {
-      return golden()["runs"][param_info.param]["name"].template get<std::string>();
-    });
+INSTANTIATE_TEST_SUITE_P(Golden, RuleRunTest, ::testing::Range(size_t{0}, runs().size()),
+                         [](const auto& param_info) {
+                           return runs()[param_info.param]["name"].template get<std::string>();
+                         });
 
 class WideRunTest : public ::testing::TestWithParam<size_t> {};
 
 TEST_P(WideRunTest, LibraryDoesAsItSays) {
+  if (kLibraryHasChain32) GTEST_SKIP() << "these are of exact sums";
   const Json& run = wide()["runs"][GetParam()];
   Board board(run);
   if (HasFailure()) return;
