@@ -119,8 +119,18 @@ static const uint8_t* row_at(const odt_matrix_t* w, uint32_t row, uint32_t col) 
 }
 
 void odt_fill4(int16_t* x, bool wide, uint32_t c, const uint8_t* from, uint8_t dtype, uint32_t n) {
-  uint32_t tile = (n + 3u) & ~3u;
-  for (uint32_t j = 0; j < tile; j++) {
+  uint32_t tile = (n + 3u) & ~3u, j = 0;
+  (void)wide;
+  for (int16_t* to = x + 8u * c; j + 8u <= n; j += 8u, to += 32) {
+    if (dtype == ODT_U8) {
+      vstrhq_u16((uint16_t*)to, vldrbq_u16(from + j));
+    } else if (dtype == ODT_S8) {
+      vstrhq_s16(to, vldrbq_s16((const int8_t*)from + j));
+    } else {
+      vstrhq_s16(to, vldrhq_s16((const int16_t*)(const void*)from + j));
+    }
+  }
+  for (; j < tile; j++) {
     x[odt_slot4(wide, tile, j, c)] = (int16_t)(j < n ? odt_load(from, dtype, j) : 0);
   }
 }
@@ -235,6 +245,41 @@ uint32_t odt_outer_measure(const int16_t* x, uint32_t n, const int16_t* dy) {
     or_abs |= magnitude(vmladavq_s16(vldrhq_s16(x + 24), d));
   }
   return or_abs;
+}
+
+/* ---- gradients and their rounding at once -------------------------------------------------------
+ */
+
+static inline int32x4_t four_gradients(const int16_t* x, int16x8_t dy) {
+  int32x4_t g = {vmladavq_s16(vldrhq_s16(x), dy), vmladavq_s16(vldrhq_s16(x + 8), dy),
+                 vmladavq_s16(vldrhq_s16(x + 16), dy), vmladavq_s16(vldrhq_s16(x + 24), dy)};
+  return g;
+}
+
+/* q + (hi > lo) = ((|g| >> h) + 2^top - 1 - lo) >> top, where lo is doubled if s is odd, and top is
+ * the length of hi. */
+void odt_mve_psto_gradients(uint32_t s, const uint32_t* x, uint32_t n, const uint32_t* dy,
+                            uint32_t* d) {
+  const int16x8_t v = vldrhq_s16((const int16_t*)(const void*)dy);
+  const int32_t h = -(int32_t)(s / 2u), top = (int32_t)(s + 1u) / 2, odd = (int32_t)(s % 2u);
+  const uint32x4_t mask = vdupq_n_u32((1u << top) - 1u);
+  const int16_t* p = (const int16_t*)(const void*)x;
+  for (int8_t *to = (int8_t*)d, *end = to + n; to != end; to += 4, p += 32) {
+    int32x4_t g = four_gradients(p, v);
+    uint32x4_t a = vreinterpretq_u32_s32(vabsq_s32(g));
+    uint32x4_t q = vaddq_u32(vshlq_r_u32(a, h), vbicq_u32(mask, vshlq_r_u32(a, odd)));
+    int32x4_t r = vreinterpretq_s32_u32(vshlq_r_u32(q, -top));
+    vstrbq_s32(to, vnegq_m_s32(r, r, vcmpltq_n_s32(g, 0)));
+  }
+}
+
+void odt_mve_half_up_gradients(uint32_t s, const uint32_t* x, uint32_t n, const uint32_t* dy,
+                               uint32_t* d) {
+  const int16x8_t v = vldrhq_s16((const int16_t*)(const void*)dy);
+  const int16_t* p = (const int16_t*)(const void*)x;
+  for (int8_t *to = (int8_t*)d, *end = to + n; to != end; to += 4, p += 32) {
+    vstrbq_s32(to, vrshlq_n_s32(four_gradients(p, v), -(int32_t)s));
+  }
 }
 
 #endif

@@ -23,5 +23,12 @@ void odt_mve_dot8(const odt_mve_dot_t* d);
 bool odt_mve_dense_forward(const odt_kernel_t* k, const odt_matrix_t* w, const odt_view_t* x,
                            uint32_t n, uint8_t* y);
 
+/* Gradients of n inputs (a multiple of 4) over eight samples, x [n][8] and dy [8] of int16, rounded
+ * by s to int8, which they fit: PSTO, HALF_UP. */
+void odt_mve_psto_gradients(uint32_t s, const uint32_t* x, uint32_t n, const uint32_t* dy,
+                            uint32_t* d);
+void odt_mve_half_up_gradients(uint32_t s, const uint32_t* x, uint32_t n, const uint32_t* dy,
+                               uint32_t* d);
+
 #endif
 #endif

@@ -5,6 +5,7 @@
 #if defined(ODT_KERNELS_DSP) || defined(ODT_KERNELS_MVE)
 
 #include "kernels/dsp.h"
+#include "kernels/mve.h"
 #include "round.h"
 
 #define WORDS (ODT_CHUNK / 4u)
@@ -216,6 +217,13 @@ static void half_up_gradients(uint32_t s, const uint32_t* x, uint32_t n, const u
   uint32_t w;
   WORD_LOOP(HALF_UP, [half] "r"(1u << (s - 1u)), [s] "r"(s));
 }
+
+#elif defined(ODT_KERNELS_MVE)
+
+#define PSTO_FIRST 1
+#define PSTO_LAST 30
+#define psto_gradients odt_mve_psto_gradients
+#define half_up_gradients odt_mve_half_up_gradients
 
 #else
 
