@@ -311,6 +311,35 @@ class Comparison {
     return d.empty() ? differ("logit", Values(logits.begin(), logits.end()), want) : d;
   }
 
+  // Rule 1.14, where nothing was rolled back.
+  std::string telemetry(const odt_epoch_record_t& rec) {
+    std::string d;
+    std::vector<OracleLayer> layers = reference_->telemetry();
+    for (size_t i = 0; i < layers.size() && d.empty(); i++) {
+      const odt_layer_epoch_t& got = rec.layers[i];
+      const OracleLayer& l = layers[i];
+      const OracleEpoch& e = l.epoch;
+      auto check = [&](const char* name, auto a, auto b) {
+        if (d.empty()) d = differ("epoch of layer " + std::to_string(i) + " " + name, a, b);
+      };
+      auto ppm = [](uint64_t part, uint64_t whole) {
+        return whole == 0 ? 0 : part * 1000000 / whole;
+      };
+      check("bits_min", got.bits_min, e.bits_min);
+      check("bits_max", got.bits_max, e.bits_max);
+      check("bits_mean", got.bits_mean_q8, e.bits_sum * 256 / static_cast<uint64_t>(e.steps));
+      check("zero_propagated", got.zero_propagated_ppm, ppm(e.zeros, e.propagated));
+      check("nonzero_deltas", got.nonzero_deltas_ppm, ppm(e.nonzero, e.deltas));
+      if (l.m.empty()) continue;
+      check("w_min", got.w_min, *std::min_element(l.m.begin(), l.m.end()));
+      check("w_max", got.w_max, *std::max_element(l.m.begin(), l.m.end()));
+      check("saturated", got.saturated, l.saturated(run_.spec.rule_set == ODT_RULE_NITI_LITERAL));
+      check("sum_abs_g", got.sum_abs_g, e.sum_abs_g);
+      check("sum_n", got.sum_n, e.sum_n);
+    }
+    return d;
+  }
+
   std::string end_epoch() {
     odt_trainer_t *a = resident_.trainer.get(), *b = streamed_->trainer.get();
     odt_epoch_record_t rec{}, rec2{};
@@ -331,6 +360,8 @@ class Comparison {
     for (size_t i = 0; i < last.size() && d.empty(); i++) {
       d = differ("e_d of layer " + std::to_string(i), rec.layers[i].e_d, last[i].e_d);
     }
+    if (d.empty() && !run_.spec.guard) d = telemetry(rec);
+    reference_->start_epoch();
     if (!run_.spec.guard) return d;
     if (lower_is_better() ? now < best_ : now > best_) {
       best_ = now;

@@ -44,6 +44,8 @@ class Integers final : public Reference {
   uint64_t evaluate(const Values& x, int label, const Values& target, int* hit) const override {
     return oracle_.evaluate(x, label, target, hit);
   }
+  std::vector<OracleLayer> telemetry() const override { return oracle_.layers(); }
+  void start_epoch() override { oracle_.start_epoch(); }
   void set_k(size_t layer, int k) override { oracle_.set_k(layer, k); }
   void keep_best() override { oracle_.keep_best(); }
   void roll_back() override { oracle_.roll_back(); }

@@ -29,6 +29,9 @@ class Reference {
   virtual Values tensor(const Values& x, int number) const = 0;
   virtual uint64_t evaluate(const Values& x, int label, const Values& target,
                             int* correct) const = 0;
+  // Telemetry of integer layers, since the last call of start_epoch; empty for DFP16.
+  virtual std::vector<OracleLayer> telemetry() const { return {}; }
+  virtual void start_epoch() {}
   virtual void set_k(size_t layer, int k) = 0;
   virtual void keep_best() = 0;
   virtual void roll_back() = 0;

@@ -47,6 +47,15 @@ struct AptSum {
   uint64_t a = 0, n = 0;
 };
 
+// Sums of rule 1.14 over the current epoch.
+struct OracleEpoch {
+  int steps = 0, bits_min = 255, bits_max = 0;
+  uint64_t bits_sum = 0;
+  uint64_t deltas = 0, nonzero = 0;    // weight deltas, and how many of them not 0
+  uint64_t propagated = 0, zeros = 0;  // values of the delta at the layer's output, and its zeros
+  uint64_t sum_abs_g = 0, sum_n = 0;   // of the sampled steps
+};
+
 struct OracleLayer {
   size_t op = 0;  // index within the net
   Values m;       // stored weights, ONNX order; empty where the offsets alone are trained
@@ -57,6 +66,8 @@ struct OracleLayer {
   AptSum u, u_off;
   int bits = 0, ws = 0, k_used = 8;  // of the last step
   int e_d = 0;                       // exponent of the delta at the layer's output, last step
+  OracleEpoch epoch;
+  int64_t saturated(bool literal) const;  // weights at their limit
 };
 
 class Oracle {
@@ -72,6 +83,7 @@ class Oracle {
   // Loss of one sample without training; adds to correct where the prediction is right.
   uint64_t evaluate(const Values& sample, int label, const Values& target, int* correct) const;
 
+  void start_epoch();  // of the sums
   // One layer to another precision, in unit steps.
   void set_k(size_t layer, int k);
   // Keeps the weights as they are as the best; at the end of a guarded run they come back.
@@ -121,6 +133,7 @@ class Oracle {
   int stage() const;
   void unit_step(OracleLayer& layer, bool up);
   void check_precision();
+  static void count(OracleLayer& layer, const Values& g, const Delta& dy, bool sampled);
 
   OracleGraph graph_;
   OracleSettings set_;

@@ -43,6 +43,32 @@ Oracle::Oracle(const NetSpec& net, const OracleSettings& settings) : graph_(net)
   }
 }
 
+int64_t OracleLayer::saturated(bool literal) const {
+  int64_t n = 0, hi = m_max(k), lo = literal ? -128 : -hi;
+  for (int64_t v : m) n += v >= hi || v <= lo ? 1 : 0;
+  return n;
+}
+
+void Oracle::start_epoch() {
+  for (OracleLayer& l : layers_) l.epoch = OracleEpoch{};
+}
+
+void Oracle::count(OracleLayer& layer, const Values& g, const Delta& dy, bool sampled) {
+  OracleEpoch& e = layer.epoch;
+  e.steps++;
+  e.deltas += g.size();
+  e.bits_min = std::min(e.bits_min, layer.bits);
+  e.bits_max = std::max(e.bits_max, layer.bits);
+  e.bits_sum += static_cast<uint64_t>(layer.bits);
+  for (const Values& d : dy.values) {
+    e.propagated += d.size();
+    for (int64_t v : d) e.zeros += v == 0 ? 1 : 0;
+  }
+  if (!sampled) return;
+  e.sum_abs_g += sum_abs(g);
+  e.sum_n++;
+}
+
 Rounding Oracle::rounding_of(int k) const {
   if (!set_.default_rounding) return set_.rounding;
   return k <= 8 ? Rounding::kPsto : Rounding::kHalfUp;
@@ -107,6 +133,7 @@ void Oracle::update_weights(size_t index, OracleLayer& layer, const Batch& batch
   layer.bits = bits;
   layer.ws = std::max(0, (old ? layer.b_prev : bits) - mu);
   if (sampled) sample(&layer.u, g, layer.ws - f);
+  count(layer, g, dy, set_.apt == AptMode::kOff ? step_ % 16 == 0 : sampled);
   int sh = std::max(0, bits - 7);
   if (set_.literal) layer.ws = sh + std::max(0, sh - mu);
   for (size_t i = 0; i < g.size() && bits != 0; i++) {
@@ -120,6 +147,7 @@ void Oracle::update_weights(size_t index, OracleLayer& layer, const Batch& batch
       d = oracle_round(g[i], layer.ws - f, rounding_of(layer.k), r);
     }
     if (old) d = clip(d, -power(std::max(0, mu + f)), power(std::max(0, mu + f)));
+    layer.epoch.nonzero += d != 0 ? 1 : 0;
     if (d == 0) continue;
     int64_t hi = m_max(layer.k);
     layer.m[i] = clip(layer.m[i] - d, set_.literal ? -128 : -hi, hi);
