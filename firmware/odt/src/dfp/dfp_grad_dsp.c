@@ -194,11 +194,9 @@ typedef struct {
   pair_t* d;
 } job_t;
 
-/* From block i on, as far as it goes without C. */
-static uint32_t run_panel(job_t* j, int16_t* w, uint32_t i, uint32_t to) {
-  bool usual = !j->u->stats && !j->near;
-  if (usual && (to - i) % 2u != 0) to--;
-  if (i == to) return i;
+/* Blocks [i, to) by `blocks`; returns where it stopped. */
+static uint32_t run_blocks(const job_t* j, void (*blocks)(run_t*), int16_t* w, uint32_t i,
+                           uint32_t to) {
   run_t r = {.x = j->x + (size_t)i * 2u * RUN_PAIRS,
              .dy = j->dy,
              .w = w + 4u * i,
@@ -208,19 +206,25 @@ static uint32_t run_panel(job_t* j, int16_t* w, uint32_t i, uint32_t to) {
              .or_abs = 0,
              .d = j->d,
              .sum_abs = 0};
-  if (j->u->stats) {
-    run_stats(&r);
-  } else if (usual) {
-    run(&r);
-  } else {
-    run_near(&r);
-  }
-  uint32_t end = (uint32_t)(r.w - w) / 4u;
+  blocks(&r);
   j->u->or_abs |= r.or_abs;
-  if (!j->u->stats) return end;
   j->u->sum_abs += r.sum_abs;
-  count_steps(j->u, j->d, 2u * (end - i));
-  return end;
+  return (uint32_t)(r.w - w) / 4u;
+}
+
+/* From block i on, as far as it goes without C. */
+static uint32_t run_panel(const job_t* j, int16_t* w, uint32_t i, uint32_t to) {
+  uint32_t even = i + ((to - i) & ~1u), end;
+  if (j->u->stats) {
+    end = run_blocks(j, run_stats, w, i, to);
+    count_steps(j->u, j->d, 2u * (end - i));
+    return end;
+  }
+  if (!j->near && even > i) {
+    i = run_blocks(j, run, w, i, even);
+    if (i < even || i == to) return i;
+  }
+  return run_blocks(j, run_near, w, i, to);
 }
 
 /* What makes run() stop at a block. */
