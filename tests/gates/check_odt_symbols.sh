@@ -1,19 +1,24 @@
 #!/bin/sh
 # firmware/odt links no float, heap, I/O or mutable data, has no recursion and no variable-length
-# arrays. Compiled for a core without FPU, so that any float becomes a call to __aeabi_*. One file may
-# use float, ti_prequant.c (TI's interface); nothing but TI's interface may call it.
+# arrays. Compiled for cores without FPU, so that any float becomes a call to __aeabi_*, and for one with Helium. One file
+# may use float, ti_prequant.c (TI's interface); nothing but TI's interface may call it.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cc=${ODT_ARM_CC:-arm-none-eabi-gcc}
 nm=${ODT_ARM_NM:-arm-none-eabi-nm}
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
+all=$(mktemp -d)
+trap 'rm -rf "$all"' EXIT
 status=0
 
+for cpu in '-mcpu=cortex-m3' '-mcpu=cortex-m33 -mfloat-abi=soft' '-mcpu=cortex-m55 -mfloat-abi=hard'; do
+core=$(echo "$cpu" | sed 's/ .*//; s/.*=//')
+out=$all/$core
+mkdir "$out"
 for source in "$root"/firmware/odt/src/*.c "$root"/firmware/odt/src/*/*.c; do
   object=$out/$(echo "${source#"$root"/firmware/odt/src/}" | tr / -)
   object=${object%.c}.o
-  "$cc" -std=c11 -mcpu=cortex-m3 -mthumb -O2 -Wall -Wextra -Wvla -Werror -fstack-usage \
+  # shellcheck disable=SC2086
+  "$cc" -std=c11 $cpu -mthumb -O2 -Wall -Wextra -Wvla -Werror -fstack-usage \
     -fcallgraph-info -I"$root/firmware/odt/include" \
     -I"$root/firmware/odt/src" -c "$source" -o "$object"
 done
@@ -40,7 +45,7 @@ if "$nm" "$out"/*.o | awk '$2 ~ /^[bBdDC]$/ { print; found = 1 } END { exit !fou
 fi
 
 # Every function calls only others; tsort names a cycle.
-cat "$out"/*.ci | awk -F'"' '/^edge:/ { print $2, $4 }' | sed 's/[^ ]*\.c://g' | sort -u >"$out/calls"
+cat "$out"/*.ci | awk -F'"' '/^edge:/ { print $2, $4 }' | sed 's#[^ ]*/##g' | sort -u >"$out/calls"
 if ! tsort "$out/calls" >/dev/null 2>"$out/cycles"; then
   echo "odt: recursion:" >&2
   cat "$out/cycles" >&2
@@ -57,5 +62,6 @@ if [ "$stack" -gt 512 ]; then
   status=1
 fi
 if grep -h 'dynamic' "$out"/*.su | grep -v bounded >&2; then status=1; fi
-[ $status -eq 0 ] && echo "odt: symbols, recursion and stack are fine (largest frame $stack bytes)"
+[ $status -eq 0 ] && echo "odt: $core: symbols, recursion and stack are fine (largest frame $stack bytes)"
+done
 exit $status
