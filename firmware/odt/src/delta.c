@@ -16,7 +16,9 @@ typedef struct {
 
 static int exponent_of(const odt_trainer_t* t, uint32_t op, uint32_t slot) {
   const odt_model_t* m = t->model;
-  return t->nodes[odt_tail(m, op)].e_d + odt_exponent_step(m, &m->ops[op], slot);
+  const odt_op_t* o = &m->ops[op];
+  int step = odt_has_weights(o) ? t->nodes[op].e_step : odt_exponent_step(m, o, slot);
+  return t->nodes[odt_tail(m, op)].e_d + step;
 }
 
 static bool gives(const odt_op_t* op, uint32_t slot, uint16_t tensor) {

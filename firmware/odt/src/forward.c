@@ -102,7 +102,7 @@ void odt_forward_frozen(odt_trainer_t* t, const odt_view_t* x, uint32_t b) {
 
 void odt_forward(odt_trainer_t* t, const odt_view_t* x, uint32_t n) {
   const odt_model_t* m = t->model;
-  if (t->source == m->input) {
+  if (t->source == m->input && m->first_trainable_op > 0) {
     for (uint32_t b = 0; b < n; b++) odt_forward_frozen(t, x, b);
   }
   for (uint32_t i = m->first_trainable_op; i < m->n_ops; i++) {

@@ -55,6 +55,7 @@ static void lay_region(arena_t* a, odt_trainer_t* t, const odt_model_t* m, const
   t->sum = (int64_t*)(void*)(region + (size_t)p->sum * p->unit);
   for (uint32_t i = 0; i < m->n_ops; i++) {
     odt_node_t node = {.act = p->act[i] * p->unit, .delta = p->delta[i] * p->unit};
+    if (odt_has_weights(&m->ops[i])) node.e_step = (int16_t)odt_exponent_step(m, &m->ops[i], 0);
     t->nodes[i] = node;
   }
 }

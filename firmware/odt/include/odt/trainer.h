@@ -62,8 +62,8 @@ typedef struct {
 /* An op's output; offsets within the region. */
 typedef struct {
   uint32_t act, delta;
-  int16_t e_d; /* exponent of the delta, last step (rule 1.4) */
-  uint16_t reserved;
+  int16_t e_d;    /* exponent of the delta, last step (rule 1.4) */
+  int16_t e_step; /* LINEAR, CONV2D: what crossing the op backwards adds to it */
 } odt_node_t;
 
 struct odt_trainer {
