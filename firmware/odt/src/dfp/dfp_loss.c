@@ -47,7 +47,7 @@ static uint32_t exp2_neg(uint32_t d, int32_t e_z) {
   uint64_t u = (uint64_t)d * 23637u; /* log2(e) in Q14 */
   uint64_t t;
   if (e_z >= 6) {
-    t = e_z - 6 > 20 && u ? 1u << 20 : u << (e_z - 6 > 20 ? 0 : e_z - 6);
+    t = u << (e_z > 26 ? 20 : e_z - 6);
     if (t > 1u << 20) t = 1u << 20;
   } else {
     t = (uint64_t)odt_half_up((int64_t)u, 6 - e_z);
