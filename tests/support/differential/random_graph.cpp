@@ -134,6 +134,7 @@ class Grower {
     if (limits_.dfp16) return fill_dfp(l, g);
     double spread = std::sqrt(fan_in) * static_cast<double>(magnitude * x.magnitude()) / 3.5;
     int k = std::max(0, static_cast<int>(std::log2(std::max(1.0, spread / 60))) + c_.range(-1, 1));
+    if (c_.chance(4)) k = c_.range(0, 31);  // far from what suits the values
     bool uneven = c_.chance(30), mult = c_.chance(25);
     for (uint32_t o = 0; o < l.outputs; o++) {
       l.k.push_back(static_cast<int8_t>(std::min<int64_t>(31, k + (uneven ? in(0, 3) : 0))));
@@ -240,7 +241,8 @@ class Grower {
       l.outputs = 2;
       for (int i = 0; i < 2; i++) {
         int32_t m = c_.range(1, 40) * (1 << c_.range(10, 16)) + c_.range(0, 200);
-        if (c_.chance(5)) m = 1 << 20;
+        if (c_.chance(5)) m = 1 << c_.range(0, 30);
+        if (c_.chance(3)) m = c_.range(-2, 0) * (1 << c_.range(0, 20));
         l.offsets.push_back(m);
       }
     }
