@@ -22,15 +22,18 @@ static int16_t cut(int32_t v) {
   return (int16_t)(v > ODT_DFP_MAX ? ODT_DFP_MAX : v < -ODT_DFP_MAX ? -ODT_DFP_MAX : v);
 }
 
-/* The usual case: sums below 2^36 make steps of at most 19 bits. */
+/* The usual case: sums below 2^36 make steps of at most 19 bits. The product's lower word does not
+ * matter, since s is above 32. */
 static bool apply_usual(const odt_dfp_update_t* u, int16_t* w, const int64_t* sum, uint32_t n) {
   int32_t to[4];
-  int64_t half = (int64_t)1 << (u->s - 1);
-  bool in_range = true;
+  int32_t half = (int32_t)(1u << (u->s - 33)), m = u->lr_m;
+  uint32_t outside = 0;
   for (uint32_t j = 0; j < n; j++) {
-    to[j] = w[j] - ((int32_t)((sum[j] * u->lr_m + half) >> 32) >> (u->s - 32));
-    in_range = in_range && to[j] <= ODT_DFP_MAX && to[j] >= -ODT_DFP_MAX;
+    int32_t low = (int32_t)((uint64_t)(uint32_t)sum[j] * (uint32_t)m >> 32);
+    to[j] = w[j] - (((int32_t)(sum[j] >> 32) * m + low + half) >> (u->s - 32));
+    outside |= (uint32_t)(to[j] + ODT_DFP_MAX) > 2u * ODT_DFP_MAX ? 1u : 0u;
   }
+  bool in_range = outside == 0;
   for (uint32_t j = 0; in_range && j < n; j++) w[j] = (int16_t)to[j];
   return in_range;
 }
