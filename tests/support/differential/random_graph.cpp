@@ -80,6 +80,8 @@ class Grower {
     net_.n_classes = static_cast<uint16_t>(c_.range(2, 9));
     if (net_.task == 1) net_.n_classes = static_cast<uint16_t>(c_.range(1, 9));
     if (net_.task == 2) net_.n_classes = static_cast<uint16_t>(count(net_.input_dims));
+    bool image = net_.input_dims.size() == 3;
+    if (image && !limits_.dfp16 && net_.task != 2 && c_.chance(12)) add_prequant();
   }
 
   // Adds an op that reads a (and b); returns its output's number.
@@ -152,6 +154,19 @@ class Grower {
     for (uint32_t o = 0; o < l.outputs; o++) {
       l.offsets.push_back(static_cast<int32_t>(g()) >> (g() % 31));
     }
+  }
+
+  void add_prequant() {
+    LayerSpec l;
+    l.kind = OpKind::kPrequant;
+    activation(l, false);
+    l.outputs = net_.input_dims[0];
+    for (uint32_t o = 0; o < l.outputs; o++) {
+      l.prequant_mult.push_back(static_cast<int16_t>(c_.range(-300, 300)));
+      l.offsets.push_back(c_.range(-20000, 20000));
+      l.k.push_back(static_cast<int8_t>(c_.range(0, 10)));
+    }
+    add(l, 0);
   }
 
   LayerSpec conv(const Dims& in, bool same_shape) {

@@ -30,12 +30,14 @@ bool slope(RealNet& net, double& parameter, const std::vector<Values>& xs,
 
 bool is_power_of_two(int64_t v) { return v > 0 && (v & (v - 1)) == 0; }
 
-// A random graph whose constants are small and exact. False where an average has no exact shift.
+// A random graph whose constants are small and exact. False where an average has no exact shift,
+// or an input is quantised.
 bool make_exact(Choices& c, NetSpec& net) {
   OracleGraph graph(net);
   for (size_t i = 0; i < net.layers.size(); i++) {
     LayerSpec& l = net.layers[i];
     bool compute = graph.is_compute(i);
+    if (l.kind == OpKind::kPrequant) return false;
     l.mult.clear();
     l.clip_lo = l.relu ? 0 : -1000;
     l.clip_hi = 1000;
