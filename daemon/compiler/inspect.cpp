@@ -19,7 +19,9 @@ std::string plan_line(const char* label, const MemoryPlan& p) {
 }
 
 const char* kind_text(std::uint8_t kind) {
-  return kind == ODT_OP_CONV2D ? "CONV2D" : kind == ODT_OP_LINEAR ? "LINEAR" : "FLATTEN";
+  static const char* const kNames[] = {"PREQUANT", "CONV2D", "LINEAR", "FLATTEN", "MAXPOOL",
+                                       "AVGPOOL",  "GAP",    "ADD",    "CONCAT",  "RESIZE"};
+  return kNames[kind - ODT_OP_PREQUANT];  // checked by odt_model_open
 }
 
 std::string dims_text(const odt_tensor_t& t) {
@@ -55,7 +57,9 @@ Result<std::string> inspect_image(const std::string& image, const std::string& f
                     dims_text(m.tensors[op.out]));
     if (op.n_weights > 0)
       absl::StrAppend(&out, ", ", op.n_weights, " weights",
-                      op.layer >= 0 ? ", trainable" : ", frozen");
+                      op.layer < 0                          ? ", frozen"
+                      : op.flags & ODT_OP_FLAG_OFFSETS_ONLY ? ", offsets trainable"
+                                                            : ", trainable");
     out += "\n";
   }
   return out + plan_line("k <= 8", k8) + plan_line("k > 8", k15);
