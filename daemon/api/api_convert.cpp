@@ -126,6 +126,7 @@ v1::Model to_proto(const model::Model& model) {
   copy_all(model.input_shape, out.mutable_input_shape());
   set_accuracy(model.source_accuracy, out.mutable_source_accuracy());
   out.set_has_ce_scale(model.has_ce_scale);
+  out.set_arithmetic(model.arithmetic);
   for (const auto& layer : model.layers) {
     auto* item = out.add_layers();
     item->set_name(clean_text(layer.name));
@@ -239,6 +240,15 @@ v1::HyperParams to_proto(const model::HyperParams& hyper) {
   if (hyper.telemetry_every) out.set_telemetry_every(*hyper.telemetry_every);
   if (hyper.streamed) out.set_streamed(*hyper.streamed);
   if (hyper.checkpoint_epochs) out.set_checkpoint_epochs(*hyper.checkpoint_epochs);
+  copy_all(hyper.layer_k, out.mutable_layer_k());
+  out.set_apt(static_cast<v1::AptMode>(hyper.apt));
+  if (hyper.apt_k_max) out.set_apt_k_max(*hyper.apt_k_max);
+  if (hyper.apt_offsets) out.set_apt_offsets(*hyper.apt_offsets);
+  if (hyper.apt_t_min_q8) out.set_apt_t_min_q8(*hyper.apt_t_min_q8);
+  if (hyper.apt_t_max_q8) out.set_apt_t_max_q8(*hyper.apt_t_max_q8);
+  copy_all(hyper.lr_m, out.mutable_lr_m());
+  if (hyper.lr_s) out.set_lr_s(*hyper.lr_s);
+  if (hyper.blocked) out.set_blocked(*hyper.blocked);
   return out;
 }
 
@@ -279,6 +289,12 @@ v1::Run to_proto(const model::Run& run) {
   out.set_end_time_us(run.end_time_us);
   out.set_train_samples(run.train_samples);
   out.set_replay(static_cast<v1::Run::ReplayVerdict>(run.replay));
+  for (const auto& steer : run.steering) {
+    auto* item = out.add_steering();
+    item->set_step(steer.step);
+    item->set_layer(steer.layer);
+    item->set_k(steer.k);
+  }
   set_meta(run.meta, out.mutable_meta());
   return out;
 }
@@ -322,6 +338,17 @@ v1::EpochResult to_proto(const model::EpochResult& epoch) {
     item->set_dead_units(layer.dead_units);
     item->set_k(layer.k);
     item->set_u_q8(layer.u_q8);
+    item->set_k_off(layer.k_off);
+    item->set_e_d(layer.e_d);
+    item->set_w_min(layer.w_min);
+    item->set_w_max(layer.w_max);
+    item->set_sum_abs_g(layer.sum_abs_g);
+    item->set_sum_n(layer.sum_n);
+    item->set_logical_bits(layer.logical_bits);
+    item->set_resident_bytes(layer.resident_bytes);
+    item->set_mu(layer.mu);
+    item->set_mu_clamped(layer.mu_clamped);
+    item->set_gavg_q8(layer.gavg_q8);
   }
   out.set_time_us(epoch.time_us);
   out.set_board_uid(epoch.board_uid.str());

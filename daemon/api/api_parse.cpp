@@ -39,7 +39,44 @@ Result<model::HyperParams> read_enums(const v1::HyperParams& in, const std::stri
   ODT_ASSIGN(out.shift_source, enum_field<model::ShiftSource>(
                                    in.shift_source(), v1::ShiftSource_IsValid(in.shift_source()),
                                    field + "shift_source"));
+  ODT_ASSIGN(out.apt,
+             enum_field<model::AptMode>(in.apt(), v1::AptMode_IsValid(in.apt()), field + "apt"));
   return out;
+}
+
+Result<std::vector<std::uint32_t>> read_list(
+    const google::protobuf::RepeatedField<std::uint32_t>& in, int most, std::uint32_t high,
+    const std::string& field) {
+  if (in.size() > most)
+    return bad_field(field, std::to_string(in.size()) + " values; at most " + std::to_string(most));
+  for (const auto v : in) ODT_TRY(in_range(v, 0u, high, field));
+  return std::vector<std::uint32_t>(in.begin(), in.end());
+}
+
+// Rules 1.12 and 1.13.
+Status read_precision(const v1::HyperParams& in, const std::string& field,
+                      model::HyperParams& out) {
+  ODT_ASSIGN(out.layer_k, read_list(in.layer_k(), 16, 16, field + "layer_k"));
+  ODT_ASSIGN(out.lr_m, read_list(in.lr_m(), 3, 32767, field + "lr_m"));
+  if (in.has_apt_k_max()) {
+    ODT_TRY(in_range(in.apt_k_max(), 2u, 16u, field + "apt_k_max"));
+    out.apt_k_max = in.apt_k_max();
+  }
+  if (in.has_apt_t_min_q8()) {
+    ODT_TRY(in_range(in.apt_t_min_q8(), 1u, 65535u, field + "apt_t_min_q8"));
+    out.apt_t_min_q8 = in.apt_t_min_q8();
+  }
+  if (in.has_apt_t_max_q8()) {
+    ODT_TRY(in_range(in.apt_t_max_q8(), 0u, 65535u, field + "apt_t_max_q8"));
+    out.apt_t_max_q8 = in.apt_t_max_q8();
+  }
+  if (in.has_lr_s()) {
+    ODT_TRY(in_range(in.lr_s(), 0u, 40u, field + "lr_s"));
+    out.lr_s = in.lr_s();
+  }
+  if (in.has_apt_offsets()) out.apt_offsets = in.apt_offsets();
+  if (in.has_blocked()) out.blocked = in.blocked();
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -121,6 +158,7 @@ Result<model::HyperParams> from_proto(const v1::HyperParams& in, const std::stri
   if (in.has_sr_seed()) out.sr_seed = in.sr_seed();
   if (in.has_guard()) out.guard = in.guard();
   if (in.has_streamed()) out.streamed = in.streamed();
+  ODT_TRY(read_precision(in, field, out));
   return out;
 }
 

@@ -141,6 +141,14 @@ ServicePtr make_run_service(Deps& deps) {
                                                            model::Desired::kRun);
   add_desired<v1::CancelRunRequest, v1::CancelRunResponse>(*service, deps, "CancelRun",
                                                            model::Desired::kCancel);
+  service->unary<v1::SetLayerPrecisionRequest, v1::SetLayerPrecisionResponse>(
+      "SetLayerPrecision", [&deps](const Call& call, const v1::SetLayerPrecisionRequest& request,
+                                   Reply<v1::SetLayerPrecisionResponse> reply) {
+        ODT_FIELD(const Uuid id, uuid_field(request.id(), "id"));
+        deps.fleet.set_precision(call.ctx, id, {request.step(), request.layer(), request.k()},
+                                 answer_with<v1::SetLayerPrecisionResponse, model::Run>(
+                                     reply, &v1::SetLayerPrecisionResponse::mutable_run));
+      });
   add_history(*service, deps);
   add_telemetry(*service, deps);
   service->unary<v1::ReplayRunRequest, v1::ReplayRunResponse>(

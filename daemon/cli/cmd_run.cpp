@@ -50,6 +50,15 @@ std::string hyper_text(const v1::HyperParams& h) {
                   ", ", without_prefix(v1::Rounding_Name(h.rounding()), "ROUNDING_"), ", ",
                   without_prefix(v1::LossKind_Name(h.loss()), "LOSS_KIND_"), ", seed ",
                   h.order_seed(), h.streamed() ? ", streamed" : "", h.guard() ? "" : ", no guard");
+  if (h.layer_k_size() > 0) absl::StrAppend(&out, ", layer_k ", join_numbers(h.layer_k(), ","));
+  if (h.apt() != v1::APT_MODE_UNSPECIFIED)
+    absl::StrAppend(&out, ", APT by ", without_prefix(v1::AptMode_Name(h.apt()), "APT_MODE_"),
+                    ", t_min ", h.apt_t_min_q8(), "/256, t_max ", h.apt_t_max_q8(), "/256",
+                    h.apt_offsets() ? ", offsets too" : "");
+  if (h.apt_k_max() != 0) absl::StrAppend(&out, ", k up to ", h.apt_k_max());
+  if (h.rule_set() == v1::RULE_SET_DFP16)
+    absl::StrAppend(&out, ", lr ", join_numbers(h.lr_m(), ","), " * 2^-", h.lr_s(),
+                    h.blocked() ? ", blocked" : "");
   return out;
 }
 
@@ -110,18 +119,24 @@ Status events(Context& context, const std::string& word) {
   return {};
 }
 
+std::string layer_bits(const v1::EpochResult& e) {
+  std::vector<std::uint32_t> ks;
+  for (const auto& l : e.layers()) ks.push_back(l.k());
+  return join_numbers(ks, " ");
+}
+
 Status epochs(Context& context, const std::string& word) {
   ODT_ASSIGN(const v1::Run run, find_run(context, word));
   v1::ListEpochsRequest request;
   request.set_run_id(run.id());
   ODT_ASSIGN(const auto response, context.call<v1::ListEpochsResponse>(request));
   auto out = nlohmann::ordered_json::array();
-  Table table({"ATTEMPT", "EPOCH", "STEP", "LOSS", "TRAIN", "HELD-OUT", "BEST STEP", "STATE"});
+  Table table({"ATTEMPT", "EPOCH", "STEP", "LOSS", "TRAIN", "HELD-OUT", "BEST STEP", "K", "STATE"});
   for (const auto& e : response.epochs()) {
     out.push_back(to_json(e));
     table.add({std::to_string(e.attempt()), std::to_string(e.epoch() + 1), std::to_string(e.step()),
                loss_text(e.loss()), accuracy_text(e.train()), accuracy_text(e.heldout()),
-               std::to_string(e.best_step()), hex(e.state_hash()).substr(0, 12)});
+               std::to_string(e.best_step()), layer_bits(e), hex(e.state_hash()).substr(0, 12)});
   }
   if (context.json) context.print_json(out);
   context.print(table);
@@ -233,6 +248,35 @@ void add_run(CLI::App& app, Context& context) {
   verb("resume", "Go on", set_desired<v1::ResumeRunResponse, v1::ResumeRunRequest>);
   verb("cancel", "End it; what it learned so far stays on the board",
        set_desired<v1::CancelRunResponse, v1::CancelRunRequest>);
+  const auto steer = std::make_shared<v1::SetLayerPrecisionRequest>();
+  CLI::App* set_k = run->add_subcommand("set-k", "Set the bits of a layer (runs with --apt-k-max)");
+  set_k->add_option("RUN", *word, "Beginning of the id, or name")->required();
+  const auto number = [set_k](const char* name, auto setter, const char* help) {
+    return set_k->add_option_function<std::uint32_t>(name, setter, help);
+  };
+  number(
+      "--layer", [steer](std::uint32_t v) { steer->set_layer(v); }, "Trainable layer, first is 0")
+      ->required();
+  number(
+      "--k", [steer](std::uint32_t v) { steer->set_k(v); }, "2 to the run's most")
+      ->required();
+  number(
+      "--step", [steer](std::uint32_t v) { steer->set_step(v); },
+      "In force from this step on; default: the next epoch");
+  set_k->callback([&context, word, steer] {
+    context.action = [&context, word, steer]() -> Status {
+      ODT_ASSIGN(const v1::Run r, find_run(context, *word));
+      steer->set_id(r.id());
+      ODT_ASSIGN(const auto response, context.call<v1::SetLayerPrecisionResponse>(*steer));
+      if (context.json) context.print_json(response.run());
+      const auto& all = response.run().steering();
+      if (all.empty()) return {};
+      const auto& last = all[all.size() - 1];
+      context.say(absl::StrCat("layer ", last.layer(), " has k ", last.k(), " from step ",
+                               last.step(), " on"));
+      return {};
+    };
+  });
   verb("events", "Its changes of state", events);
   verb("epochs", "Its results by epoch", epochs);
   verb("replay", "Train again on the host and compare bit for bit", replay);

@@ -1,6 +1,8 @@
 #include <absl/strings/str_cat.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -21,6 +23,12 @@ struct Options {
   std::vector<std::int32_t> mu_weight;
   std::int32_t mu_offset = 0;
   std::uint32_t epochs = 0, batch = 0, k = 0, dead_zone = 0, seed = 0, sr_seed = 0;
+  std::vector<std::uint32_t> layer_k;
+  std::vector<double> lr;
+  double apt_t_min = 0, apt_t_max = 0;
+  std::uint32_t apt_k_max = 0;
+  std::string apt_checks = "quarters";
+  bool apt = false, apt_offsets = false, blocked = false;
   std::uint32_t telemetry_every = 0, checkpoint_epochs = 0, resume_deadline_s = 0;
   bool streamed = false, no_guard = false, evaluate = false, detach = false, dry_run = false;
 };
@@ -34,7 +42,10 @@ const Words<v1::Rounding> kRoundings = {{"half-up", v1::ROUNDING_HALF_UP},
                                         {"sr", v1::ROUNDING_SR}};
 const Words<v1::LossKind> kLosses = {{"mse", v1::LOSS_KIND_MSE}, {"ce", v1::LOSS_KIND_CE}};
 const Words<v1::RuleSet> kRules = {{"niti", v1::RULE_SET_NITI},
-                                   {"niti-literal", v1::RULE_SET_NITI_LITERAL}};
+                                   {"niti-literal", v1::RULE_SET_NITI_LITERAL},
+                                   {"dfp16", v1::RULE_SET_DFP16}};
+const Words<v1::AptMode> kAptChecks = {{"quarters", v1::APT_MODE_QUARTERS},
+                                       {"epochs", v1::APT_MODE_EPOCHS}};
 const Words<v1::ShiftSource> kShiftSources = {{"exact", v1::SHIFT_SOURCE_EXACT},
                                               {"stale", v1::SHIFT_SOURCE_STALE}};
 
@@ -43,6 +54,55 @@ std::vector<std::string> words_of(const Words<Enum>& words) {
   std::vector<std::string> out;
   for (const auto& [word, value] : words) out.push_back(word);
   return out;
+}
+
+Result<std::uint32_t> q8(const char* option, double value, double least) {
+  const double scaled = std::round(value * 256);
+  if (value != 0 && scaled >= 1 && scaled <= 65535 && value >= least)
+    return static_cast<std::uint32_t>(scaled);
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " is ", value, "; allowed ", std::max(least, 1.0 / 256), " to 255.99"));
+}
+
+// Rates as lr_m * 2^-lr_s with one exponent, the largest with 15 bits.
+Status fill_lr(const std::vector<double>& lr, v1::HyperParams& h) {
+  if (lr.size() != 1 && lr.size() != 3)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--lr has ", lr.size(), " values; give one (constant) or three (by thirds of the run)"));
+  const double most = *std::max_element(lr.begin(), lr.end());
+  std::uint32_t s = 0;
+  while (s < 40 && std::round(std::ldexp(most, static_cast<int>(s + 1))) <= 32767) ++s;
+  for (const double rate : lr) {
+    const double m = std::round(std::ldexp(rate, static_cast<int>(s)));
+    if (!(m >= 1 && m <= 32767))
+      return absl::InvalidArgumentError(
+          absl::StrCat("--lr: ", rate, " cannot be written as m * 2^-", s,
+                       " with m from 1 to 32767; allowed are 1e-12 to 32767, not over 15 bits "
+                       "apart"));
+    h.add_lr_m(static_cast<std::uint32_t>(m));
+  }
+  h.set_lr_s(s);
+  return {};
+}
+
+Status fill_precision(const CLI::App& verb, const Options& o, v1::HyperParams& h) {
+  const auto given = [&](const char* name) { return verb.count(name) != 0; };
+  for (const std::uint32_t k : o.layer_k) h.add_layer_k(k);
+  if (o.apt || given("--apt-checks")) h.set_apt(kAptChecks.at(o.apt_checks));
+  if (given("--apt-k-max")) h.set_apt_k_max(o.apt_k_max);
+  if (o.apt_offsets) h.set_apt_offsets(true);
+  double least = 0;
+  if (given("--apt-t-min")) {
+    ODT_ASSIGN(const std::uint32_t t, q8("--apt-t-min", o.apt_t_min, 0));
+    h.set_apt_t_min_q8(t);
+  }
+  least = 4.0 * (given("--apt-t-min") ? h.apt_t_min_q8() : 77) / 256;
+  if (given("--apt-t-max")) {
+    ODT_ASSIGN(const std::uint32_t t, q8("--apt-t-max", o.apt_t_max, least));
+    h.set_apt_t_max_q8(t);
+  }
+  if (o.blocked) h.set_blocked(true);
+  return given("--lr") ? fill_lr(o.lr, h) : absl::OkStatus();
 }
 
 // Which options were given: absent ones are left to the policy.
@@ -88,6 +148,7 @@ Result<v1::CreateRunRequest> build(const CLI::App& verb, const Options& o, Conte
   spec.set_evaluate(o.evaluate);
   spec.set_resume_deadline_s(o.resume_deadline_s);
   fill_hyper(verb, o, *spec.mutable_hyper());
+  ODT_TRY(fill_precision(verb, o, *spec.mutable_hyper()));
   request.set_dry_run(o.dry_run);
   return request;
 }
@@ -115,6 +176,20 @@ void add_rule_options(CLI::App* verb, Options& o) {
   verb->add_option("--mu-offset", o.mu_offset, "-8 to 7");
   verb->add_option("--batch", o.batch, "Samples a step");
   verb->add_option("--k", o.k, "Bits of the stored weights, 2 to 16");
+  verb->add_option("--layer-k", o.layer_k, "Bits of each trainable layer a,b,...; 0: those of --k")
+      ->delimiter(',');
+  verb->add_flag("--apt", o.apt,
+                 "Adapt each layer's bits while training; starts at --k, default 6");
+  verb->add_option("--apt-t-min", o.apt_t_min, "Mean update in steps below: one bit more (0.3)");
+  verb->add_option("--apt-t-max", o.apt_t_max,
+                   "Above: one bit less; at least 4 times t-min (never)");
+  verb->add_option("--apt-k-max", o.apt_k_max, "Most bits, 2 to 16; default: what memory allows");
+  verb->add_option("--apt-checks", o.apt_checks, "When to look: quarters of an epoch, or epochs")
+      ->check(CLI::IsMember(words_of(kAptChecks)));
+  verb->add_flag("--apt-offsets", o.apt_offsets, "Adapt the offsets' steps too");
+  verb->add_option("--lr", o.lr, "dfp16: rate on a batch's summed gradient, one or three a,b,c")
+      ->delimiter(',');
+  verb->add_flag("--blocked", o.blocked, "dfp16: an exponent for every output");
   verb->add_option("--rounding", o.rounding, "Of the weight update")
       ->check(CLI::IsMember(words_of(kRoundings)));
   verb->add_option("--loss", o.loss, "Default: ce where the model has a scale")

@@ -42,6 +42,15 @@ json spec_json(const Record& r) {
           {"order_seed", h.order_seed.value_or(0)},
           {"sr_seed", h.sr_seed.value_or(0)},
           {"guard", h.guard.value_or(true) && heldout},
+          {"layer_k", h.layer_k},
+          {"apt_mode", static_cast<int>(h.apt)},
+          {"apt_k_max", h.apt_k_max.value_or(0)},
+          {"apt_offsets", h.apt_offsets.value_or(false)},
+          {"apt_t_min_q8", h.apt_t_min_q8.value_or(0)},
+          {"apt_t_max_q8", h.apt_t_max_q8.value_or(0)},
+          {"lr_m", h.lr_m},
+          {"lr_s", h.lr_s.value_or(0)},
+          {"blocked", h.blocked.value_or(false)},
           {"train_samples", r.run.train_samples > 0 ? r.run.train_samples : r.dataset.train},
           {"heldout_samples", heldout ? r.dataset.heldout : 0}};
 }
@@ -55,7 +64,10 @@ Result<json> prepare_replay(const WorkContext& c, Uuid run) {
               {"spec", spec_json(r)},
               {"rules_version", r.run.rules_version},
               {"sample_set_hash", r.samples.sample_set_hash.hex()},
+              {"steering", json::array()},
               {"epochs", json::array()}};
+  for (const auto& s : r.run.steering)
+    job["steering"].push_back({{"step", s.step}, {"layer", s.layer}, {"k", s.k}});
   ODT_ASSIGN(job["image"], blob_file(c, r.run.spec.model_hash, "in.odtm"));
   ODT_ASSIGN(job["train"], blob_file(c, r.samples.train, "train.odts"));
   if (!r.samples.heldout.is_zero()) {

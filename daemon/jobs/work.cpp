@@ -120,6 +120,7 @@ model::Model model_of(const json& m) {
   model.source_accuracy = {m.at("source_accuracy").at("correct").get<std::uint32_t>(),
                            m.at("source_accuracy").at("total").get<std::uint32_t>()};
   model.has_ce_scale = m.at("ce_scale").get<std::uint32_t>() > 0;
+  model.arithmetic = m.value("arithmetic", 0u);
   model.ram_k8_bytes = m.at("ram_k8").at("total_bytes").get<std::uint32_t>();
   model.ram_k16_bytes = m.at("ram_k15").at("total_bytes").get<std::uint32_t>();
   const auto& ram = m.at("ram");

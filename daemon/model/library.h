@@ -30,6 +30,7 @@ struct Model {
   std::vector<std::uint32_t> input_shape;
   Accuracy source_accuracy;
   bool has_ce_scale = false;
+  std::uint32_t arithmetic = 0;  // of the image: 0 8-bit integers, 1 DFP16
   std::vector<LayerInfo> layers;
   std::uint32_t ram_k8_bytes = 0, ram_k16_bytes = 0;
   RamPlan ram;

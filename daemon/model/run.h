@@ -20,7 +20,7 @@ constexpr bool is_final(RunState s) {
   return s == RunState::kSucceeded || s == RunState::kFailed || s == RunState::kCancelled;
 }
 enum class Desired : std::uint8_t { kUnspecified = 0, kRun = 1, kPause = 2, kCancel = 3 };
-enum class RuleSet : std::uint8_t { kUnspecified = 0, kNiti = 1, kNitiLiteral = 2 };
+enum class RuleSet : std::uint8_t { kUnspecified = 0, kNiti = 1, kNitiLiteral = 2, kDfp16 = 3 };
 enum class Rounding : std::uint8_t {
   kUnspecified = 0,
   kHalfUp = 1,
@@ -29,6 +29,8 @@ enum class Rounding : std::uint8_t {
   kSr = 4
 };
 enum class ShiftSource : std::uint8_t { kUnspecified = 0, kExact = 1, kStale = 2 };
+// Adaptive precision (rule 1.12): off, or where its checks are.
+enum class AptMode : std::uint8_t { kUnspecified = 0, kQuarters = 1, kEpochs = 2 };
 enum class Policy : std::uint8_t { kUnspecified = 0, kAuto = 1, kFixed = 2 };
 enum class ReplayVerdict : std::uint8_t { kUnspecified = 0, kEqual = 1, kDifferent = 2 };
 
@@ -45,7 +47,29 @@ struct HyperParams {
   std::optional<std::uint32_t> telemetry_every;
   std::optional<bool> streamed;
   std::optional<std::uint32_t> checkpoint_epochs;
+  // Precision of each trainable layer where it is not k; 0: k.
+  std::vector<std::uint32_t> layer_k;
+  AptMode apt = AptMode::kUnspecified;
+  std::optional<std::uint32_t> apt_k_max, apt_t_min_q8, apt_t_max_q8;
+  std::optional<bool> apt_offsets;
+  // DFP16: rate on the sum of a batch's gradients = lr_m * 2^-lr_s.
+  std::vector<std::uint32_t> lr_m;  // empty, 1 or 3
+  std::optional<std::uint32_t> lr_s;
+  std::optional<bool> blocked;
   bool operator==(const HyperParams&) const = default;
+
+  // k can differ between layers or in time: defaults by k are a layer's own then.
+  bool k_varies() const {
+    bool own = false;
+    for (const auto v : layer_k) own = own || (v != 0 && v != k.value_or(0));
+    return own || apt != AptMode::kUnspecified || apt_k_max.value_or(0) != 0;
+  }
+};
+
+// A layer's precision as the host has set it: in force from a step on.
+struct Steer {
+  std::uint32_t step = 0, layer = 0, k = 0;
+  bool operator==(const Steer&) const = default;
 };
 
 struct RunSpec {
@@ -81,6 +105,7 @@ struct Run {
   Hash checkpoint_state, checkpoint_best;
   std::uint32_t checkpoint_step = 0;
   std::int64_t waiting_since_us = 0;  // WAITING_BOARD began; 0: not waiting
+  std::vector<Steer> steering;        // what the board was told, in order
   Meta meta;
 };
 
@@ -101,6 +126,11 @@ struct LayerEpoch {
   std::int32_t shift = 0;
   std::uint32_t nonzero_deltas_ppm = 0, mean_abs_delta_q8 = 0, zero_propagated_ppm = 0;
   std::uint32_t saturated = 0, dead_units = 0, k = 0, u_q8 = 0;
+  std::uint32_t k_off = 0, sum_n = 0, logical_bits = 0, resident_bytes = 0;
+  std::int32_t e_d = 0, w_min = 0, w_max = 0, mu = 0;
+  std::uint64_t sum_abs_g = 0;
+  bool mu_clamped = false;
+  std::uint64_t gavg_q8 = 0;  // by the host, rule 1.12's Gavg in Q8; 0: not known
   bool operator==(const LayerEpoch&) const = default;
 };
 

@@ -67,6 +67,7 @@ class BoardSession {
     Hash expect_state;  // resume from the state held; zero: fresh
     bool from_weights = false;
     Hash expect_weights;
+    std::vector<model::Steer> steering;
   };
   virtual asio::awaitable<Result<model::DeviceState>> start_run(StartRun start) = 0;
   virtual asio::awaitable<Result<model::TelemetryFrame>> train_step(Uuid run, std::uint32_t attempt,
@@ -81,6 +82,8 @@ class BoardSession {
   virtual asio::awaitable<Status> get_epoch(std::uint32_t epoch) = 0;
   enum class Action : std::uint8_t { kPause = 1, kResume = 2, kStop = 3 };
   virtual asio::awaitable<Status> job_control(Uuid run, Action action) = 0;
+  virtual asio::awaitable<Status> set_precision(Uuid run, std::uint32_t attempt,
+                                                model::Steer steer) = 0;
   virtual asio::awaitable<Result<model::EvalReport>> evaluate(std::uint32_t eval_id,
                                                               model::SampleRole role,
                                                               std::uint32_t total) = 0;

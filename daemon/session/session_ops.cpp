@@ -21,9 +21,9 @@ asio::awaitable<Result<model::DeviceState>> SessionImpl::get_state(bool with_has
 
 asio::awaitable<Result<model::DeviceState>> SessionImpl::start_run(StartRun start) {
   const auto self = shared_from_this();
-  const wire::request::StartRun request{start.run_id,       start.attempt,
-                                        start.spec,         start.expect_state,
-                                        start.from_weights, start.expect_weights};
+  const wire::request::StartRun request{
+      start.run_id,       start.attempt,        start.spec,    start.expect_state,
+      start.from_weights, start.expect_weights, start.steering};
   Result<wire::Answer> answer = co_await call(wire::request::start_run(request));
   if (!answer.ok()) co_return answer.status();
   run_ = start.run_id;
@@ -85,6 +85,11 @@ asio::awaitable<Status> SessionImpl::get_epoch(std::uint32_t epoch) {
 
 asio::awaitable<Status> SessionImpl::job_control(Uuid run, Action action) {
   return call_status(wire::request::job_control(run, static_cast<int>(action)));
+}
+
+asio::awaitable<Status> SessionImpl::set_precision(Uuid run, std::uint32_t attempt,
+                                                   model::Steer steer) {
+  return call_status(wire::request::set_precision(run, attempt, steer));
 }
 
 // The result of a resident evaluation comes later, as event or by get_eval().

@@ -107,6 +107,7 @@ void fields(V& f, model::Model& v) {
   f("input_shape", v.input_shape);
   f("source_accuracy", v.source_accuracy);
   f("has_ce_scale", v.has_ce_scale);
+  f("arithmetic", v.arithmetic);
   f("layers", v.layers);
   f("ram_k8_bytes", v.ram_k8_bytes);
   f("ram_k16_bytes", v.ram_k16_bytes);
@@ -208,6 +209,21 @@ void fields(V& f, model::HyperParams& v) {
   f("telemetry_every", v.telemetry_every);
   f("streamed", v.streamed);
   f("checkpoint_epochs", v.checkpoint_epochs);
+  f("layer_k", v.layer_k);
+  f("apt", v.apt);
+  f("apt_k_max", v.apt_k_max);
+  f("apt_t_min_q8", v.apt_t_min_q8);
+  f("apt_t_max_q8", v.apt_t_max_q8);
+  f("apt_offsets", v.apt_offsets);
+  f("lr_m", v.lr_m);
+  f("lr_s", v.lr_s);
+  f("blocked", v.blocked);
+}
+template <typename V>
+void fields(V& f, model::Steer& v) {
+  f("step", v.step);
+  f("layer", v.layer);
+  f("k", v.k);
 }
 template <typename V>
 void fields(V& f, model::RunSpec& v) {
@@ -248,6 +264,7 @@ void fields(V& f, model::Run& v) {
   f("checkpoint_best", v.checkpoint_best);
   f("checkpoint_step", v.checkpoint_step);
   f("waiting_since_us", v.waiting_since_us);
+  f("steering", v.steering);
   f("meta", v.meta);
 }
 template <typename V>
@@ -274,6 +291,17 @@ void fields(V& f, model::LayerEpoch& v) {
   f("dead_units", v.dead_units);
   f("k", v.k);
   f("u_q8", v.u_q8);
+  f("k_off", v.k_off);
+  f("sum_n", v.sum_n);
+  f("logical_bits", v.logical_bits);
+  f("resident_bytes", v.resident_bytes);
+  f("e_d", v.e_d);
+  f("w_min", v.w_min);
+  f("w_max", v.w_max);
+  f("mu", v.mu);
+  f("sum_abs_g", v.sum_abs_g);
+  f("mu_clamped", v.mu_clamped);
+  f("gavg_q8", v.gavg_q8);
 }
 template <typename V>
 void fields(V& f, model::EpochResult& v) {

@@ -204,7 +204,21 @@ Result<WeightsHeader> read_weights_header(const std::string& content) {
   header.rule_set = p[8];
   header.n_layers = p[9];
   std::memcpy(header.model_hash.bytes.data(), p + 12, 32);
-  header.k = p[kFirstLayer + 2];
+  std::uint64_t at = kFirstLayer;
+  for (unsigned i = 0; i < header.n_layers; ++i) {
+    if (at + 20 > content.size())
+      return absl::InvalidArgumentError(absl::StrCat("odt_weights: cut off in layer ", i));
+    const auto u32 = [&](std::size_t o) {
+      return std::uint64_t{p[at + o]} | std::uint64_t{p[at + o + 1]} << 8 |
+             std::uint64_t{p[at + o + 2]} << 16 | std::uint64_t{p[at + o + 3]} << 24;
+    };
+    const unsigned dtype = p[at + 1];
+    header.layer_k.push_back(dtype >= 4 ? 16u : p[at + 2]);  // DFP16: an exponent stands there
+    const std::uint64_t values = u32(12) * (dtype == 1 ? 1 : 2), outputs = u32(16);
+    at += 20 + (values + 3) / 4 * 4 + 4 * outputs + (dtype == 5 ? (outputs + 3) / 4 * 4 : 0);
+  }
+  if (header.layer_k.empty()) return absl::InvalidArgumentError("odt_weights: no layers");
+  header.k = static_cast<std::uint8_t>(header.layer_k[0]);
   return header;
 }
 

@@ -65,6 +65,7 @@ struct WeightsHeader {
   std::uint16_t rules_version = 0;
   std::uint8_t rule_set = 0, n_layers = 0, k = 0;  // k of the first layer
   Hash model_hash;
+  std::vector<std::uint32_t> layer_k;
 };
 Result<WeightsHeader> read_weights_header(const std::string& content);
 // SHA-256 of the guard's best weights as a training state (ODTT v1) names it; zero: none.

@@ -50,6 +50,10 @@ class FleetControl {
   virtual void set_desired(CallContext ctx, Uuid run, model::Desired desired,
                            Done<model::Run> done) = 0;
 
+  // A layer's precision from a step on; step 0: from the next epoch.
+  virtual void set_precision(CallContext ctx, Uuid run, model::Steer steer,
+                             Done<model::Run> done) = 0;
+
   virtual void pull_weights(CallContext ctx, BoardUid uid, std::string alias,
                             Done<model::Snapshot> done) = 0;
   virtual void restore_weights(CallContext ctx, BoardUid uid, Hash snapshot,

@@ -341,6 +341,23 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::set_desired(CallContext 
   co_return done;
 }
 
+asio::awaitable<Result<model::Run>> Orchestrator::Impl::set_precision(CallContext ctx, Uuid run,
+                                                                      model::Steer steer) {
+  const auto self = shared_from_this();
+  auto before = co_await seen(ctx);
+  if (!before.ok()) co_return before.status();
+  const auto task = find_task(run);
+  if (!before->empty() || !task) {
+    auto stored = co_await env_->control.call([run](store::ControlStore& s) { return s.run(run); });
+    if (!stored.ok() || !before->empty()) co_return stored;
+    co_return with_reason(
+        absl::FailedPreconditionError("run " + run.hex().substr(0, 16) + " is over"), "RUN_OVER",
+        "Create a new run.");
+  }
+  auto done = co_await task->set_precision(std::move(ctx), steer);
+  co_return done;
+}
+
 // ---- the facade ---------------------------------------------------------------------------------
 
 Orchestrator::Orchestrator(asio::io_context& links, const Clock& clock,
@@ -390,6 +407,10 @@ void Orchestrator::create_run(CallContext ctx, model::RunSpec spec, bool dry_run
 void Orchestrator::set_desired(CallContext ctx, Uuid run, model::Desired desired,
                                Done<model::Run> done) {
   impl_->carry_out(impl_->set_desired(std::move(ctx), run, desired), std::move(done));
+}
+void Orchestrator::set_precision(CallContext ctx, Uuid run, model::Steer steer,
+                                 Done<model::Run> done) {
+  impl_->carry_out(impl_->set_precision(std::move(ctx), run, steer), std::move(done));
 }
 void Orchestrator::pull_weights(CallContext ctx, BoardUid uid, std::string alias,
                                 Done<model::Snapshot> done) {

@@ -57,6 +57,7 @@ class Orchestrator final : public FleetControl {
                   Done<model::Run> done) override;
   void set_desired(CallContext ctx, Uuid run, model::Desired desired,
                    Done<model::Run> done) override;
+  void set_precision(CallContext ctx, Uuid run, model::Steer steer, Done<model::Run> done) override;
   void pull_weights(CallContext ctx, BoardUid uid, std::string alias,
                     Done<model::Snapshot> done) override;
   void restore_weights(CallContext ctx, BoardUid uid, Hash snapshot,

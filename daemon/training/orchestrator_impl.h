@@ -43,6 +43,7 @@ class Orchestrator::Impl final : public fleet::FleetListener,
                                                  bool dry_run);
   asio::awaitable<Result<model::Run>> set_desired(CallContext ctx, Uuid run,
                                                   model::Desired desired);
+  asio::awaitable<Result<model::Run>> set_precision(CallContext ctx, Uuid run, model::Steer steer);
   asio::awaitable<Result<model::Snapshot>> pull_weights(CallContext ctx, BoardUid uid,
                                                         std::string alias);
   asio::awaitable<Result<model::Board>> restore_weights(CallContext ctx, BoardUid uid,

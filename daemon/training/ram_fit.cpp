@@ -47,9 +47,10 @@ std::uint64_t weights_bytes(const model::Model& model, std::uint32_t k) {
 
 std::uint64_t trainer_bytes(const model::Model& model, const Placement& place, bool guard) {
   if (known(model.ram))
-    return weights_bytes(model, place.k) * (guard ? 2 : 1) + work_bytes(model.ram, place.batch);
+    return weights_bytes(model, place.stored_k()) * (guard ? 2 : 1) +
+           work_bytes(model.ram, place.batch);
   // Figures at batch 8 only, of a model compiled by an older version.
-  std::int64_t trainer = place.k <= 8 ? model.ram_k8_bytes : model.ram_k16_bytes;
+  std::int64_t trainer = place.stored_k() <= 8 ? model.ram_k8_bytes : model.ram_k16_bytes;
   trainer += (static_cast<std::int64_t>(place.batch) - 8) *
              static_cast<std::int64_t>(bytes_per_sample(model));
   return static_cast<std::uint64_t>(std::max<std::int64_t>(trainer, 0));
@@ -61,7 +62,8 @@ std::uint64_t snapshot_bytes(const model::Model& model, std::uint32_t k) {
 }
 
 std::string describe(const Placement& p) {
-  return absl::StrCat("k ", p.k, ", batch ", p.batch, p.streamed ? ", streamed" : ", resident");
+  return absl::StrCat("k ", p.k, p.k_max != 0 ? absl::StrCat(" up to ", p.k_max) : "", ", batch ",
+                      p.batch, p.streamed ? ", streamed" : ", resident");
 }
 
 std::vector<std::uint32_t> batches_from(std::uint32_t wanted, bool pinned) {
@@ -70,23 +72,56 @@ std::vector<std::uint32_t> batches_from(std::uint32_t wanted, bool pinned) {
   return out;
 }
 
+struct Bits {
+  std::uint32_t k, k_max;
+};
+
+std::uint32_t highest(const std::vector<std::uint32_t>& ks) {
+  return ks.empty() ? 0 : *std::max_element(ks.begin(), ks.end());
+}
+
+// Precisions to try, best first.
+std::vector<Bits> all_bits(const model::HyperParams& asked) {
+  if (asked.rule_set == model::RuleSet::kDfp16) return {{16, 0}};
+  if (asked.rule_set == model::RuleSet::kNitiLiteral) return {{asked.k.value_or(8), 0}};
+  const bool apt = asked.apt != model::AptMode::kUnspecified;
+  if (!apt && !asked.apt_k_max) {
+    if (asked.k) return {{*asked.k, 0}};
+    return {{15, 0}, {8, 0}};
+  }
+  // Rule 1.12 starts at 6 and takes what memory there is.
+  const std::uint32_t limit = asked.apt_k_max.value_or(16);
+  const std::uint32_t k = asked.k.value_or(std::min(apt ? 6u : 8u, limit));
+  std::vector<Bits> out = {{k, limit}};
+  if (!asked.apt_k_max && std::max(k, highest(asked.layer_k)) <= 8) out.push_back({k, 8});
+  return out;
+}
+
 std::vector<Placement> all_placements(const model::HyperParams& asked, std::uint32_t batch) {
-  std::vector<std::uint32_t> ks = {15, 8};
-  if (asked.k)
-    ks = {*asked.k};
-  else if (asked.rule_set == model::RuleSet::kNitiLiteral)
-    ks = {8};
+  const auto bits = all_bits(asked);
+  const std::uint32_t top = highest(asked.layer_k);
   std::vector<Placement> out;
-  for (const auto k : ks)
+  for (const auto& [k, k_max] : bits)
     for (const auto b : batches_from(batch, asked.batch.has_value())) {
-      if (b < 8 && b != batch && k != ks.back()) continue;  // rather k 8 than batches below 8
+      const bool last = k == bits.back().k && k_max == bits.back().k_max;
+      if (b < 8 && b != batch && !last) continue;  // rather k 8 than batches below 8
       for (const bool streamed : {false, true})
-        if (!asked.streamed || *asked.streamed == streamed) out.push_back({k, b, streamed});
+        if (!asked.streamed || *asked.streamed == streamed)
+          out.push_back({k, b, streamed, k_max, top});
     }
   return out;
 }
 
 }  // namespace
+
+Placement asked_placement(const model::HyperParams& asked) {
+  const Bits bits = all_bits(asked).front();
+  Placement place;
+  place.k = bits.k;
+  place.k_max = bits.k_max;
+  place.top = highest(asked.layer_k);
+  return place;
+}
 
 std::uint32_t sample_len(const model::Model& model) {
   return static_cast<std::uint32_t>(product(model.input_shape));
@@ -109,10 +144,10 @@ RamNeed ram_need(const model::Model& model, const SampleCounts& counts, const Pl
     if (counts.heldout != 0) need.samples += align8(data::samples_bytes(counts.heldout, len));
     if (counts.evaluate) need.samples += one_sample;
     // Streamed runs get their weights after the start where there is no room for two copies.
-    if (counts.start_snapshot) need.trainer += snapshot_bytes(model, place.k);
+    if (counts.start_snapshot) need.trainer += snapshot_bytes(model, place.stored_k());
   }
   // Before training, samples are evaluated with the image's weights, or the snapshot's.
-  const Placement alone{counts.start_snapshot ? place.k : 8, 1, true};
+  const Placement alone{counts.start_snapshot ? place.stored_k() : 8, 1, true};
   const std::uint64_t first = trainer_bytes(model, alone, false);
   if (measured && need.trainer + need.samples < first + one_sample) {
     need.trainer = first;
@@ -138,8 +173,8 @@ Result<std::vector<Placement>> placements(const model::Model& model, const model
               asked.streamed.value_or(false) ? "streamed batches" : "resident samples")),
           "NO_CAPABILITY", "Leave streamed out, or use firmware that can.");
   }
-  const bool planned =
-      known(model.ram) || (all.front().k <= 8 ? model.ram_k8_bytes : model.ram_k16_bytes) != 0;
+  const bool planned = known(model.ram) || (all.front().stored_k() <= 8 ? model.ram_k8_bytes
+                                                                        : model.ram_k16_bytes) != 0;
   if (board.ram_bytes == 0 || !planned) return all;
   const std::uint64_t room = board.ram_bytes & ~7u;
   std::vector<Placement> fit;

@@ -26,6 +26,9 @@ struct SampleCounts {
 std::uint32_t sample_len(const model::Model& model);
 RamNeed ram_need(const model::Model& model, const SampleCounts& counts, const Placement& place);
 
+// The precision of the first placement to try, whatever memory there is.
+Placement asked_placement(const model::HyperParams& asked);
+
 // Placements to try, best first: k 15 before 8, resident before streamed, the batch wanted before
 // smaller ones. What `asked` pins is never changed. Only those that fit by estimate (all, where the
 // model's or the board's figures are unknown). Errors: RESOURCE_EXHAUSTED with what is needed and

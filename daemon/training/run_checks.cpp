@@ -3,6 +3,8 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
+#include <algorithm>
+
 #include "training/board_ops.h"
 #include "training/ram_fit.h"
 
@@ -44,12 +46,45 @@ asio::awaitable<Status> check_snapshot(Env& env, std::shared_ptr<model::RunSpec>
                                       ", board ", board.name, " has ", board.rules_version)),
                      "OTHER_RULES", "Use a board whose firmware has that version.");
   auto& hyper = spec->hyper;
-  if (hyper.k && *hyper.k != header->k)
+  const auto& ks = header->layer_k;
+  if (hyper.apt != model::AptMode::kUnspecified || hyper.apt_k_max) {
+    // The weights bring their precision along.
+    const std::uint32_t limit = hyper.apt_k_max.value_or(16);
+    const std::uint32_t most = *std::max_element(ks.begin(), ks.end());
+    if (most > limit)
+      co_return refuse(absl::InvalidArgumentError(absl::StrCat(
+                           "apt_k_max is ", limit, "; the start snapshot has k ", most)),
+                       "OUT_OF_RANGE", "Raise apt_k_max, or start from the model.");
+    if (!hyper.k) hyper.k = std::min(limit, header->k + 0u);
+    co_return absl::OkStatus();
+  }
+  const bool unequal = std::any_of(ks.begin(), ks.end(), [&](auto k) { return k != ks[0]; });
+  if (unequal && !hyper.k && hyper.layer_k.empty()) hyper.layer_k.assign(ks.begin(), ks.end());
+  for (std::size_t i = 0; unequal && i < ks.size(); ++i) {
+    const std::uint32_t own = i < hyper.layer_k.size() ? hyper.layer_k[i] : 0;
+    if ((own != 0 ? own : hyper.k.value_or(0)) != ks[i])
+      co_return refuse(absl::InvalidArgumentError(absl::StrCat(
+                           "layer_k of layer ", i,
+                           " is not that of the start snapshot: ", absl::StrJoin(ks, ","))),
+                       "OUT_OF_RANGE", "Leave k and layer_k out, or start from the model.");
+  }
+  if (!unequal && hyper.k && *hyper.k != header->k)
     co_return refuse(absl::InvalidArgumentError(
                          absl::StrCat("k is ", *hyper.k, "; the start snapshot has k ", header->k)),
                      "OUT_OF_RANGE", "Leave k out, or start from the model.");
-  hyper.k = header->k;
+  if (!hyper.k) hyper.k = header->k;
   co_return absl::OkStatus();
+}
+
+// Boards of release 0.1 know neither; what they do not know they would leave out of the settings.
+Status check_caps(const model::HyperParams& asked, const model::Board& board) {
+  const std::uint32_t need = caps_needed(asked);
+  if ((board.caps & need) == need) return absl::OkStatus();
+  const bool dfp = asked.rule_set == model::RuleSet::kDfp16;
+  return refuse(absl::FailedPreconditionError(
+                    absl::StrCat("board ", board.name, " (firmware ", board.fw_version,
+                                 ") cannot do ", dfp ? "rule_set DFP16" : "layer_k or apt")),
+                "NO_CAPABILITY", "Use firmware that can, or other settings.");
 }
 
 }  // namespace
@@ -86,6 +121,7 @@ Status check_shapes(const model::Model& model, const model::Dataset& dataset, bo
 Status check_settings(const RunParts& parts, const model::HyperParams& asked,
                       model::HyperParams* guess) {
   ODT_TRY(check_asked(asked));
+  ODT_TRY(check_caps(asked, parts.board));
   if (parts.board.max_layers != 0 && parts.model.trainable_layers > parts.board.max_layers)
     return refuse(
         absl::InvalidArgumentError(absl::StrCat(
@@ -98,12 +134,10 @@ Status check_settings(const RunParts& parts, const model::HyperParams& asked,
   // Which step the policy will take is known only after the first evaluation: both must do.
   for (const Drift drift : {Drift::kMild, Drift::kStrong}) {
     // Ranges first: they are errors of the request, whatever the board is.
-    Placement asked_place;
+    Placement asked_place = asked_placement(asked);
     asked_place.batch = policy_batch(asked, drift);
     if (parts.board.max_batch != 0 && !asked.batch)
       asked_place.batch = std::min(asked_place.batch, parts.board.max_batch);
-    if (asked.k) asked_place.k = *asked.k;
-    if (asked.rule_set == model::RuleSet::kNitiLiteral) asked_place.k = 8;
     const bool heldout = parts.dataset.heldout != 0;
     ODT_TRY(check_ranges(resolve(asked, drift, asked_place, parts.model.has_ce_scale, heldout),
                          parts.model, parts.board));

@@ -316,6 +316,7 @@ asio::awaitable<Status> RunTask::send_start(Session session) {
   start.run_id = run_.id;
   start.attempt = run_.attempt;
   start.spec = device_spec();
+  start.steering = steering_left();
   if (!run_.checkpoint_state.is_zero()) {
     start.expect_state = run_.checkpoint_state;
   } else if (!run_.spec.start_snapshot.is_zero()) {
@@ -344,6 +345,7 @@ asio::awaitable<Status> RunTask::send_start(Session session) {
     co_return started.status();
   }
   env_->registry->note_state(slot_.uid, *started);
+  confirmed_ = start.steering;
   co_return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 
 #include "training/board_ops.h"
 #include "training/board_slot.h"
+#include "training/gavg.h"
 #include "training/policy.h"
 
 namespace odt::training {
@@ -25,6 +26,11 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   // Errors: FAILED_PRECONDITION (final).
   asio::awaitable<Result<model::Run>> set_desired(CallContext ctx, model::Desired desired,
                                                   bool active);
+
+  // A layer's precision from a step on; step 0: from the next epoch. Errors: UNAVAILABLE (board
+  // away), FAILED_PRECONDITION (not running, fixed precision, step done), INVALID_ARGUMENT naming
+  // limits, RESOURCE_EXHAUSTED.
+  asio::awaitable<Result<model::Run>> set_precision(CallContext ctx, model::Steer steer);
 
   // News of the board.
   void on_epoch(model::EpochResult epoch);
@@ -96,6 +102,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> ensure_start_weights(Session session);
   asio::awaitable<Status> fetch_epochs(Session session, std::uint32_t end);
   asio::awaitable<Status> drain_epochs(Session session);
+  asio::awaitable<void> add_gavg(model::EpochResult& epoch);
   asio::awaitable<Status> take_epoch(Session session, model::EpochResult epoch);
   asio::awaitable<Status> checkpoint(Session session, model::EpochResult epoch);
   asio::awaitable<Status> control(Session session, session::BoardSession::Action action);
@@ -103,6 +110,12 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> load_epochs();
   Status compare_epoch(const model::EpochResult& epoch, bool* known) const;
   Status check_epoch(const model::EpochResult& epoch) const;
+
+  // run_steer.cpp
+  std::vector<model::Steer> steering_left() const;
+  Status check_steer(const model::Steer& steer) const;
+  asio::awaitable<Status> forget_steer(model::Steer steer);
+  asio::awaitable<Status> settle_steering(Session session);
 
   // run_finish.cpp: the last epoch is recorded.
   asio::awaitable<Status> finish(Session session);
@@ -119,6 +132,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   fleet::AsyncMutex saving_;
 
   std::optional<model::Model> model_;
+  std::optional<Exponents> exponents_;
   std::optional<model::Dataset> dataset_;
   std::optional<model::DerivedSamples> derived_;
   data::SampleSet train_, heldout_, test_;
@@ -129,6 +143,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   bool epochs_loaded_ = false;
   std::deque<model::EpochResult> inbox_;
   std::optional<model::JobChanged> job_news_;
+  std::vector<model::Steer> confirmed_;  // the board has said yes
   std::optional<Status> diverged_;
   bool start_sent_ = false;  // StartRun of this attempt may have reached the board
   bool telemetry_lost_ = false;

@@ -60,6 +60,8 @@ asio::awaitable<Status> RunTask::follow(Session session, model::DeviceState stat
   slot_.job_attempt = run_.attempt;
   auto done = co_await derive_samples();  // after a restart of odtd
   if (!done.ok()) co_return done;
+  done = co_await settle_steering(session);
+  if (!done.ok()) co_return done;
   const bool streamed = *run_.effective.streamed;
   if (run_.desired == model::Desired::kPause) {
     if (!streamed && state.job == JobState::kRunning) {
@@ -241,6 +243,19 @@ Status RunTask::compare_epoch(const model::EpochResult& epoch, bool* known) cons
   return absl::OkStatus();
 }
 
+// What the board cannot tell: its sums against the image's exponents.
+asio::awaitable<void> RunTask::add_gavg(model::EpochResult& epoch) {
+  if (run_.effective.rule_set == model::RuleSet::kDfp16) co_return;
+  if (!exponents_) {
+    const auto image = co_await env_->read_blob(run_.spec.model_hash);
+    auto read = image.ok() ? read_exponents(**image) : Result<Exponents>(image.status());
+    exponents_ = read.ok() ? *read : Exponents{};
+  }
+  for (std::size_t i = 0; i < epoch.layers.size() && i < exponents_->layers.size(); ++i)
+    epoch.layers[i].gavg_q8 = gavg_q8(epoch.layers[i], exponents_->layers[i], exponents_->logits,
+                                      run_.effective.loss, run_.effective.batch.value_or(0));
+}
+
 asio::awaitable<Status> RunTask::take_epoch(Session session, model::EpochResult epoch) {
   epoch.run_id = run_.id;
   epoch.attempt = run_.attempt;
@@ -248,6 +263,7 @@ asio::awaitable<Status> RunTask::take_epoch(Session session, model::EpochResult 
   if (epoch.time_us == 0) epoch.time_us = env_->clock.now_us();
   if (epoch.loss.kind == model::LossKind::kUnspecified) epoch.loss.kind = run_.effective.loss;
   if (epoch.loss.count == 0) epoch.loss.count = epoch.train.total;
+  co_await add_gavg(epoch);
   bool known = false;
   Status same = compare_epoch(epoch, &known);
   Save what;

@@ -37,6 +37,7 @@ struct StartRun {
   Hash expect_state;
   bool from_weights = false;
   Hash expect_weights;
+  std::vector<model::Steer> steering;
 };
 std::string start_run(const StartRun& start);
 std::string train_step(const Uuid& run, std::uint32_t attempt, std::uint32_t step,
@@ -46,6 +47,7 @@ std::string end_epoch(const Uuid& run, std::uint32_t attempt, std::uint32_t epoc
 std::string ack_epoch(const Uuid& run, std::uint32_t attempt, std::uint32_t epoch);
 std::string get_epoch(std::uint32_t epoch);
 std::string job_control(const Uuid& run, int action);
+std::string set_precision(const Uuid& run, std::uint32_t attempt, const model::Steer& steer);
 std::string evaluate(std::uint32_t eval_id, model::SampleRole role, std::uint32_t total);
 std::string eval_step(std::uint32_t eval_id, std::uint32_t seq, std::uint32_t batch_id,
                       std::uint32_t slot);

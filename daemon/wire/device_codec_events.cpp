@@ -62,6 +62,16 @@ model::EpochResult epoch_record(const pb::EpochRecord& m) {
     layer.dead_units = l.dead_units();
     layer.k = l.k();
     layer.u_q8 = l.u_q8();
+    layer.k_off = l.k_off();
+    layer.e_d = l.e_d();
+    layer.w_min = l.w_min();
+    layer.w_max = l.w_max();
+    layer.sum_abs_g = l.sum_abs_g();
+    layer.sum_n = l.sum_n();
+    layer.logical_bits = l.logical_bits();
+    layer.resident_bytes = l.resident_bytes();
+    layer.mu = l.mu();
+    layer.mu_clamped = l.mu_clamped();
     epoch.layers.push_back(layer);
   }
   return epoch;

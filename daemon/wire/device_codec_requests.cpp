@@ -9,6 +9,24 @@ namespace pb = ::odt::device::v1;
 
 std::string hash_or_empty(const Hash& hash) { return hash.is_zero() ? std::string() : hash.str(); }
 
+// Absent settings stay off the wire: a board of release 0.1 sees what it knows.
+void fill_precision(const model::HyperParams& h, pb::RunSpec& to) {
+  for (const auto k : h.layer_k) to.mutable_layer_k()->push_back(static_cast<char>(k));
+  to.set_apt_mode(static_cast<std::uint32_t>(h.apt));
+  to.set_apt_k_max(h.apt_k_max.value_or(0));
+  to.set_apt_offsets(h.apt_offsets.value_or(false));
+  to.set_apt_t_min_q8(h.apt_t_min_q8.value_or(0));
+  to.set_apt_t_max_q8(h.apt_t_max_q8.value_or(0));
+  const auto lr = [&](std::size_t third) -> std::uint32_t {
+    return h.lr_m.empty() ? 0 : h.lr_m[std::min(third, h.lr_m.size() - 1)];
+  };
+  to.set_lr_m_0(lr(0));
+  to.set_lr_m_1(lr(1));
+  to.set_lr_m_2(lr(2));
+  to.set_lr_s(h.lr_s.value_or(0));
+  to.set_blocked(h.blocked.value_or(false));
+}
+
 // Settings come resolved; an absent one takes the wire's zero, which is its default.
 void fill_spec(const model::DeviceRunSpec& from, pb::RunSpec& to) {
   const model::HyperParams& h = from.hyper;
@@ -37,6 +55,7 @@ void fill_spec(const model::DeviceRunSpec& from, pb::RunSpec& to) {
   to.set_streamed(from.streamed);
   to.set_hold_at_epoch(from.hold_at_epoch);
   to.set_telemetry_every(from.telemetry_every);
+  fill_precision(h, to);
 }
 
 }  // namespace
@@ -85,6 +104,12 @@ std::string start_run(const StartRun& start) {
   m.set_expect_state_hash(hash_or_empty(start.expect_state));
   m.set_from_weights(start.from_weights);
   m.set_expect_weights_hash(hash_or_empty(start.expect_weights));
+  for (const auto& steer : start.steering) {
+    pb::Steer& s = *m.add_steering();
+    s.set_step(steer.step);
+    s.set_layer(steer.layer);
+    s.set_k(steer.k);
+  }
   return r.SerializeAsString();
 }
 
@@ -130,6 +155,17 @@ std::string job_control(const Uuid& run, int action) {
   pb::Request r;
   r.mutable_job_control()->set_run_id(run.str());
   r.mutable_job_control()->set_action(static_cast<pb::JobControl::Action>(action));
+  return r.SerializeAsString();
+}
+
+std::string set_precision(const Uuid& run, std::uint32_t attempt, const model::Steer& steer) {
+  pb::Request r;
+  pb::SetPrecision& m = *r.mutable_set_precision();
+  m.set_run_id(run.str());
+  m.set_attempt(attempt);
+  m.set_step(steer.step);
+  m.set_layer(steer.layer);
+  m.set_k(steer.k);
   return r.SerializeAsString();
 }
 

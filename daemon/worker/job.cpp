@@ -181,6 +181,20 @@ odt_run_spec_t read_spec(const json& s) {
   spec.order_seed = s.value("order_seed", 0u);
   spec.sr_seed = s.value("sr_seed", 0u);
   spec.guard = s.value("guard", false);
+  const auto layer_k = s.value("layer_k", std::vector<std::uint8_t>{});
+  for (std::size_t n = 0; n < layer_k.size() && n < ODT_MAX_LAYERS; ++n)
+    spec.layer_k[n] = layer_k[n] == spec.k ? std::uint8_t{0} : layer_k[n];
+  spec.apt.mode = s.value("apt_mode", std::uint8_t{0});
+  spec.apt.k_max = s.value("apt_k_max", std::uint8_t{0});
+  spec.apt.offsets = s.value("apt_offsets", false);
+  spec.apt.t_min_q8 = s.value("apt_t_min_q8", std::uint16_t{0});
+  spec.apt.t_max_q8 = s.value("apt_t_max_q8", std::uint16_t{0});
+  const auto lr = s.value("lr_m", std::vector<std::uint16_t>{});
+  for (std::size_t n = 0; n < 3; ++n)
+    spec.lr_m[n] = lr.empty() ? std::uint16_t{0} : lr[std::min(n, lr.size() - 1)];
+  spec.lr_s = s.value("lr_s", std::uint8_t{0});
+  spec.blocked = s.value("blocked", false);
+  if (spec.rule_set == ODT_RULE_DFP16) spec.k = 0;  // as boards read it: exponents stand there
   const auto cw = s.value("class_weights", std::vector<std::uint8_t>{});
   for (std::size_t n = 0; n < ODT_MAX_CLASSES; ++n)
     spec.class_weights[n] = n < cw.size() ? cw[n] : std::uint8_t{64};
@@ -225,6 +239,9 @@ Result<json> run_replay(const Context& c) {
     ODT_ASSIGN(epoch.state_hash, hash_field(e, "state_hash"));
     r.epochs.push_back(epoch);
   }
+  for (const auto& s : c.job.value("steering", json::array()))
+    r.steering.push_back(
+        {s.value("step", 0u), s.value("layer", 0u), s.value("k", std::uint8_t{0})});
   for (const auto& s : c.job.value("steps", json::array()))
     r.steps.push_back(
         {s.value("step", 0u), s.value("loss", std::uint64_t{0}), s.value("correct", 0u)});

@@ -65,6 +65,7 @@ class Replay {
     odt_error_t error{};
     while (!odt_trainer_epoch_complete(host_.get())) {
       odt_step_record_t rec{};
+      ODT_TRY(steer());
       if (odt_trainer_step_resident(host_.get(), &train_.get(), &rec, &error) != ODT_OK)
         return host_status(error);
       compare_step(e, rec);
@@ -80,6 +81,15 @@ class Replay {
       if (known.epoch != e || known.state_hash.is_zero()) continue;
       ++verdict_.epochs_compared;
       if (known.state_hash != hash) differ(e, std::nullopt, known.state_hash);
+    }
+    return absl::OkStatus();
+  }
+
+  Status steer() {
+    odt_error_t error{};
+    for (const auto& s : request_.steering) {
+      if (s.step != odt_trainer_step_count(host_.get())) continue;
+      if (odt_trainer_set_k(host_.get(), s.layer, s.k, &error) != ODT_OK) return host_status(error);
     }
     return absl::OkStatus();
   }

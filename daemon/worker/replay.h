@@ -28,6 +28,11 @@ struct ReplayRequest {
     std::uint32_t correct = 0;
   };
   std::vector<Step> steps;  // ascending
+  struct Steer {
+    std::uint32_t step = 0, layer = 0;
+    std::uint8_t k = 0;
+  };
+  std::vector<Steer> steering;  // precisions that the host set (rule 1.12)
   Hash final_state_hash, final_weights_hash;
 };
 

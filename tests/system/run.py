@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cases_api  # noqa: E402
 import cases_bad_input  # noqa: E402
 import cases_fixtures  # noqa: E402
+import cases_precision  # noqa: E402
 import cases_recovery  # noqa: E402
 import cases_training  # noqa: E402
 import cases_soak  # noqa: E402
@@ -24,7 +25,8 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--soak", action="store_true")
     args = parser.parse_args()
-    modules = [cases_soak] if args.soak else [cases_training, cases_recovery, cases_bad_input, cases_fixtures, cases_api]
+    modules = [cases_soak] if args.soak else [cases_training, cases_precision, cases_recovery, cases_bad_input,
+                                               cases_fixtures, cases_api]
     failed = 0
     for module in modules:
         for name, case in sorted(vars(module).items()):

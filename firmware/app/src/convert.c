@@ -86,7 +86,12 @@ bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_ru
   spec->lr_m[2] = (uint16_t)w->lr_m_2;
   spec->lr_s = (uint8_t)w->lr_s;
   spec->blocked = w->blocked;
-  if (spec->rounding == ODT_ROUND_DEFAULT && !odt_run_spec_k_varies(spec)) {
+  if (spec->rule_set == ODT_RULE_DFP16) {
+    /* One spelling again: exponents stand where k stands. */
+    spec->k = 0;
+    memset(spec->layer_k, 0, sizeof spec->layer_k);
+    if (spec->rounding == ODT_ROUND_DEFAULT) spec->rounding = ODT_ROUND_HALF_UP;
+  } else if (spec->rounding == ODT_ROUND_DEFAULT && !odt_run_spec_k_varies(spec)) {
     spec->rounding = w->k > 8 ? ODT_ROUND_HALF_UP : ODT_ROUND_PSTO;
   }
   memcpy(spec->sample_set_hash, w->sample_set_hash.bytes,

@@ -128,6 +128,10 @@ bool job_is_run(const app_t* app, const void* bytes, uint32_t n);
 bool job_run_is(app_t* app, const uint8_t* run_id, uint32_t n, uint32_t attempt, response_t* r);
 
 /* ---- steer.c ---- */
+/* Those that come with START_RUN: first whether they are in order, then take them. */
+bool steer_check(const app_t* app, const odt_run_spec_t* spec, const odt_device_v1_StartRun* s,
+                 response_t* r);
+void steer_take(app_t* app, const odt_device_v1_StartRun* s);
 void steer_set(app_t* app, const request_t* q, response_t* r);
 /* Carries out what comes into force with the step to come. */
 bool steer_due(app_t* app, odt_error_t* err);

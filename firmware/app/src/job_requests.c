@@ -140,7 +140,7 @@ void job_start(app_t* app, const request_t* q, response_t* r) {
     state_fill(app, true, r);
     return;
   }
-  if (!may_start(app, s, r) || !prepare(app, s, &spec, r)) return;
+  if (!may_start(app, s, r) || !steer_check(app, &spec, s, r) || !prepare(app, s, &spec, r)) return;
   job_clear(app);
   app->trainer_kind = APP_TRAINER_RUN;
   app_job_t* j = &app->job;
@@ -150,6 +150,7 @@ void job_start(app_t* app, const request_t* q, response_t* r) {
   j->streamed = s->spec.streamed;
   j->hold_at_epoch = s->spec.hold_at_epoch;
   j->telemetry_every = s->spec.telemetry_every;
+  steer_take(app, s);
   const bool done = odt_trainer_done(&app->trainer);
   job_enter(app, done ? JOB(DONE) : j->streamed ? JOB(READY) : JOB(RUNNING), "");
   state_fill(app, true, r);

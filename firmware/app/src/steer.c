@@ -16,8 +16,9 @@ bool steer_due(app_t* app, odt_error_t* err) {
   return true;
 }
 
-static bool in_limits(app_t* app, const odt_device_v1_SetPrecision* s, response_t* r) {
-  const uint8_t k_max = app->job.spec.apt.k_max;
+/* steps: of the run. */
+static bool in_limits(const app_t* app, uint8_t k_max, uint32_t steps, const odt_device_v1_Steer* s,
+                      response_t* r) {
   if (k_max == 0) {
     refuse(r, CODE(FAILED_PRECONDITION), "precision is fixed: the run has no apt_k_max");
   } else if (s->layer >= app->model.n_layers) {
@@ -25,9 +26,8 @@ static bool in_limits(app_t* app, const odt_device_v1_SetPrecision* s, response_
                  app->model.n_layers);
   } else if (s->k < 2 || s->k > k_max) {
     refuse_limit(r, CODE(INVALID_ARGUMENT), "k", s->k, ", allowed 2..", k_max);
-  } else if (s->step >= odt_trainer_steps_total(&app->trainer)) {
-    refuse_limit(r, CODE(INVALID_ARGUMENT), "step", s->step, ", steps of the run ",
-                 odt_trainer_steps_total(&app->trainer));
+  } else if (s->step >= steps) {
+    refuse_limit(r, CODE(INVALID_ARGUMENT), "step", s->step, ", steps of the run ", steps);
   } else {
     return true;
   }
@@ -45,6 +45,25 @@ static app_steer_t* place(app_job_t* j) {
   return NULL;
 }
 
+bool steer_check(const app_t* app, const odt_run_spec_t* spec, const odt_device_v1_StartRun* s,
+                 response_t* r) {
+  const uint32_t steps = (spec->train_samples + spec->batch - 1u) / spec->batch * spec->epochs;
+  for (uint32_t i = 0; i < s->steering_count; i++) {
+    if (!in_limits(app, spec->apt.k_max, steps, &s->steering[i], r)) return false;
+  }
+  return true;
+}
+
+void steer_take(app_t* app, const odt_device_v1_StartRun* s) {
+  app_job_t* j = &app->job;
+  j->steer_count = s->steering_count;
+  for (uint32_t i = 0; i < s->steering_count; i++) {
+    const odt_device_v1_Steer* one = &s->steering[i];
+    j->steer[i] =
+        (app_steer_t){.step = one->step, .layer = (uint8_t)one->layer, .k = (uint8_t)one->k};
+  }
+}
+
 void steer_set(app_t* app, const request_t* q, response_t* r) {
   const odt_device_v1_SetPrecision* s = &q->op.set_precision;
   app_job_t* j = &app->job;
@@ -60,7 +79,9 @@ void steer_set(app_t* app, const request_t* q, response_t* r) {
     }
     return;
   }
-  if (!in_limits(app, s, r)) return;
+  const odt_device_v1_Steer one = {.step = s->step, .layer = s->layer, .k = s->k};
+  const uint32_t steps = odt_trainer_steps_total(&app->trainer);
+  if (!in_limits(app, j->spec.apt.k_max, steps, &one, r)) return;
   const uint32_t done = odt_trainer_step_count(&app->trainer);
   if (!job_active(app) || s->step < done || (j->later.waits && s->step == done)) {
     refuse_limit(r, CODE(FAILED_PRECONDITION), "step", s->step, ", steps done or under way ",

@@ -73,6 +73,38 @@ TEST(Convert, HyperParametersHaveTheirRanges) {
   EXPECT_EQ(field_at_fault(spec), "spec.hyper.policy");
 }
 
+TEST(Convert, PrecisionGoesThereAndBack) {
+  v1::RunSpec spec = good_spec();
+  v1::HyperParams& h = *spec.mutable_hyper();
+  h.set_rule_set(v1::RULE_SET_NITI);
+  for (const unsigned k : {0u, 12u}) h.add_layer_k(k);
+  h.set_apt(v1::APT_MODE_EPOCHS);
+  h.set_apt_k_max(14);
+  h.set_apt_offsets(true);
+  h.set_apt_t_min_q8(77);
+  h.set_apt_t_max_q8(400);
+  for (const unsigned m : {3u, 2u, 1u}) h.add_lr_m(m);
+  h.set_lr_s(20);
+  h.set_blocked(false);
+  const auto read = from_proto(spec);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(to_proto(read->hyper).SerializeAsString(), h.SerializeAsString());
+  h.set_apt_k_max(17);
+  EXPECT_EQ(field_at_fault(spec), "spec.hyper.apt_k_max");
+  h.set_apt_k_max(16);
+  h.set_apt_t_min_q8(0);
+  EXPECT_EQ(field_at_fault(spec), "spec.hyper.apt_t_min_q8");
+  h.set_apt_t_min_q8(1);
+  h.add_lr_m(4);
+  EXPECT_EQ(field_at_fault(spec), "spec.hyper.lr_m");
+  h.clear_lr_m();
+  h.add_layer_k(17);
+  EXPECT_EQ(field_at_fault(spec), "spec.hyper.layer_k");
+  h.clear_layer_k();
+  h.set_apt(static_cast<v1::AptMode>(9));
+  EXPECT_EQ(field_at_fault(spec), "spec.hyper.apt");
+}
+
 TEST(Convert, AbsentIsAbsent) {
   EXPECT_FALSE(from_proto(good_spec())->hyper.epochs.has_value());
   const auto run = to_proto(model::Run());

@@ -99,6 +99,9 @@ class FakeFleet final : public training::FleetControl {
   void set_desired(CallContext, Uuid, model::Desired, Done<model::Run> done) override {
     done(absl::FailedPreconditionError("the run has ended"));
   }
+  void set_precision(CallContext, Uuid, model::Steer, Done<model::Run> done) override {
+    done(absl::FailedPreconditionError("the run has ended"));
+  }
   void pull_weights(CallContext, BoardUid, std::string, Done<model::Snapshot> done) override {
     done(absl::UnimplementedError("not here"));
   }

@@ -196,7 +196,8 @@ model::EpochResult epoch_of(const Uuid& run, std::uint32_t epoch) {
   e.alarms = 2;
   e.state_hash = hash_of(static_cast<int>(epoch));
   e.step_us = 1500;
-  e.layers = {{1, 2, 3, -4, 5, 6, 7, 8, 9, 10, 11}};
+  e.layers = {{1,  2,  3,  -4, 5,   6,   7,  8,   9,          10,   11,
+               12, 13, 14, 15, -16, -17, 18, -19, 1ull << 60, true, 1ull << 63}};
   e.time_us = 42;
   e.board_uid = uid_of(1);
   return e;

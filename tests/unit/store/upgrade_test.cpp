@@ -31,6 +31,25 @@ TEST_P(UpgradeTest, ControlDatabaseKeepsEverything) {
   EXPECT_EQ(run.state, model::RunState::kRunning);
   EXPECT_EQ(run.spec.hyper.mu_weight, (std::vector<std::int32_t>{1, 2, 3}));
   EXPECT_EQ(run.spec.hyper.mu_offset, -8);
+  // What that release did not know has its neutral value, and can be written now.
+  EXPECT_TRUE(run.spec.hyper.layer_k.empty());
+  EXPECT_EQ(run.spec.hyper.apt, model::AptMode::kUnspecified);
+  EXPECT_FALSE(run.spec.hyper.apt_k_max.has_value());
+  EXPECT_FALSE(run.spec.hyper.k_varies());
+  EXPECT_TRUE(run.spec.hyper.lr_m.empty());
+  EXPECT_TRUE(run.steering.empty());
+  EXPECT_EQ((*s.epochs(run.id))[0].layers[0].u_q8, 11u);
+  EXPECT_EQ((*s.epochs(run.id))[0].layers[0].resident_bytes, 0u);
+  model::Run steered = run;
+  steered.effective.layer_k = {8, 12};
+  steered.effective.apt = model::AptMode::kQuarters;
+  steered.effective.apt_offsets = false;
+  steered.effective.lr_m = {1, 2, 3};
+  steered.steering = {{100, 1, 12}, {200, 0, 2}};
+  ASSERT_TRUE(s.commit(batch_of(UpdateRun{steered})).ok());
+  const auto again = *s.run(run.id);
+  EXPECT_EQ(again.effective, steered.effective);
+  EXPECT_EQ(again.steering, steered.steering);
   EXPECT_EQ(s.run_events(run.id)->size(), 3u);
   ASSERT_EQ(s.epochs(run.id)->size(), 2u);
   EXPECT_EQ((*s.epochs(run.id))[1].loss.sum, 123456789012);
@@ -45,7 +64,7 @@ TEST_P(UpgradeTest, ControlDatabaseKeepsEverything) {
   EXPECT_EQ(*s.setting("key"), "value");
   const auto events = *s.events_from(1, 1000);
   EXPECT_EQ(static_cast<std::int64_t>(events.size()) + 1, s.next_seq());
-  EXPECT_EQ(s.next_seq(), 19);
+  EXPECT_EQ(s.next_seq(), 20);
   EXPECT_TRUE(s.commit(batch_of(PutBoard{board_of(3)})).ok());
 }
 

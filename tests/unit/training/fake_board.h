@@ -26,6 +26,7 @@ class FakeBoard : public std::enable_shared_from_this<FakeBoard> {
   std::string board_type = "fake", core = "host";
   std::uint32_t ram_bytes = 0;  // 0: no limit
   std::uint32_t max_batch = 64;
+  std::uint32_t caps = 0;  // 0: not told
   std::chrono::milliseconds step_time{1};
   // Hears of each operation before it is done; an error is its answer. May call drop() or reset().
   std::function<Status(const std::string& op)> before;
@@ -53,6 +54,7 @@ class FakeBoard : public std::enable_shared_from_this<FakeBoard> {
   std::uint32_t best_step = 0, best_correct = 0, start_correct = 0xFFFFFFFF;
   Uuid run_id;
   std::uint32_t attempt = 0, step = 0, epoch = 0;
+  std::vector<model::Steer> steering;  // as told, with START_RUN or since
   model::JobState job = model::JobState::kNone;
   model::DeviceRunSpec spec;
   bool resident = false;
@@ -117,6 +119,8 @@ class FakeSession final : public session::BoardSession {
   asio::awaitable<Status> ack_epoch(Uuid run, std::uint32_t attempt, std::uint32_t epoch) override;
   asio::awaitable<Status> get_epoch(std::uint32_t epoch) override;
   asio::awaitable<Status> job_control(Uuid run, Action action) override;
+  asio::awaitable<Status> set_precision(Uuid run, std::uint32_t attempt,
+                                        model::Steer steer) override;
   asio::awaitable<Result<model::EvalReport>> evaluate(std::uint32_t eval_id, model::SampleRole role,
                                                       std::uint32_t total) override;
   asio::awaitable<Result<model::EvalReport>> eval_step(std::uint32_t eval_id, std::uint32_t seq,

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "data/order.h"
@@ -21,6 +22,7 @@ FakeSession::FakeSession(std::shared_ptr<FakeBoard> board) : board_(std::move(bo
   hello_.boot_id = b.boot_id;
   hello_.max_layers = 16;
   hello_.max_batch = b.max_batch;
+  hello_.caps = b.caps;
   hello_.ram_bytes = b.ram_bytes;
   hello_.rules_version = 1;
   hello_.run_id = b.run_id;
@@ -147,6 +149,7 @@ asio::awaitable<Result<model::DeviceState>> FakeSession::start_run(StartRun star
   if (start.from_weights && b.one_copy_of_weights)
     co_return absl::ResourceExhaustedError("memory: bytes wanted for training");
   b.spec = start.spec;
+  b.steering = start.steering;
   b.resident = !start.spec.streamed;
   if (!start.expect_state.is_zero()) {
     if (!b.has_state || b.state_hash() != start.expect_state)
@@ -226,6 +229,20 @@ asio::awaitable<Status> FakeSession::get_epoch(std::uint32_t epoch) {
   if (!ok.ok()) co_return ok;
   if (board_->records.count(epoch) == 0) co_return absl::NotFoundError("no such record");
   board_->send_epoch(epoch);
+  co_return absl::OkStatus();
+}
+
+asio::awaitable<Status> FakeSession::set_precision(Uuid run, std::uint32_t attempt,
+                                                   model::Steer steer) {
+  Status ok = co_await begin("set_precision");
+  if (!ok.ok()) co_return ok;
+  FakeBoard& b = *board_;
+  if (b.run_id != run) co_return absl::NotFoundError("other run");
+  if (attempt != b.attempt) co_return absl::FailedPreconditionError("other attempt");
+  if (std::find(b.steering.begin(), b.steering.end(), steer) != b.steering.end())
+    co_return absl::OkStatus();
+  if (steer.step < b.step) co_return absl::FailedPreconditionError("step is done");
+  b.steering.push_back(steer);
   co_return absl::OkStatus();
 }
 

@@ -139,6 +139,96 @@ TEST_F(SettingsTest, ErrorsSayWhatAndWhichLimits) {
   EXPECT_NE(refusal(asked).find("no scale for cross-entropy"), std::string::npos);
 }
 
+TEST_F(SettingsTest, PrecisionPerLayer) {
+  HyperParams asked;
+  asked.policy = model::Policy::kFixed;
+  asked.apt = model::AptMode::kQuarters;
+  EXPECT_NE(refusal(asked).find("cannot do layer_k or apt"), std::string::npos) << refusal(asked);
+  parts.board.caps = 0xFFF;
+  parts.model.trainable_layers = 2;
+  HyperParams guess;
+  ASSERT_TRUE(check_settings(parts, asked, &guess).ok()) << refusal(asked);
+  EXPECT_EQ(guess.k, 6u);
+  EXPECT_EQ(guess.apt_k_max, 16u);
+  EXPECT_EQ(guess.apt_t_min_q8, 77u);
+  EXPECT_EQ(guess.apt_t_max_q8, 0u);
+  EXPECT_EQ(guess.rounding, model::Rounding::kUnspecified) << "by each layer's k";
+  parts.board.ram_bytes = 38 * 1024;  // room for int8 only
+  ASSERT_TRUE(check_settings(parts, asked, &guess).ok()) << refusal(asked);
+  EXPECT_EQ(guess.apt_k_max, 8u);
+  parts.board.ram_bytes = 48 * 1024;
+  asked.apt_k_max = 5;
+  ASSERT_TRUE(check_settings(parts, asked, &guess).ok()) << refusal(asked);
+  EXPECT_EQ(guess.k, 5u);
+  asked.k = 6;
+  EXPECT_EQ(refusal(asked), "k is 6; 2 to 5 are allowed (apt_k_max)");
+  asked = {};
+  asked.layer_k = {0, 12};
+  EXPECT_EQ(refusal(asked), "");
+  asked.layer_k = {0, 12, 8};
+  EXPECT_EQ(refusal(asked), "layer_k has 3 values; model 'fmnist' has 2 trainable layers");
+  asked.layer_k = {0, 17};
+  EXPECT_EQ(refusal(asked), "layer_k is 17; 2 to 16 are allowed (or 0: k)");
+  asked = {};
+  asked.apt = model::AptMode::kEpochs;
+  asked.apt_t_max_q8 = 307;
+  EXPECT_EQ(refusal(asked),
+            "apt_t_max_q8 is 307; 308 to 65535 are allowed (or 0; at least 4 times apt_t_min_q8, "
+            "77)");
+  asked.apt_t_max_q8 = 308;
+  EXPECT_EQ(refusal(asked), "");
+  asked.rule_set = model::RuleSet::kNitiLiteral;
+  EXPECT_EQ(refusal(asked), "layer_k or apt is given; it does not go with NITI_LITERAL");
+  asked = {};
+  asked.apt_t_min_q8 = 5;
+  EXPECT_EQ(refusal(asked), "apt_t_min_q8 is given; it does not go with apt off");
+}
+
+TEST_F(SettingsTest, MuWhereKVariesIsThatOfAnyK) {
+  parts.board.caps = 0xFFF;
+  HyperParams asked;
+  asked.apt_k_max = 12;
+  asked.k = 6;
+  asked.batch = 8;
+  asked.mu_weight = {-4};
+  EXPECT_EQ(refusal(asked), "");
+  asked.mu_weight = {-5};
+  EXPECT_EQ(refusal(asked),
+            "mu_weight is -5; -4 to 4 are allowed (any k in reach, k 6, rounding default, batch "
+            "8)");
+  asked.apt_k_max = 16;
+  EXPECT_EQ(refusal(asked), "");
+}
+
+TEST_F(SettingsTest, Dfp16) {
+  parts.board.caps = 0xFFF;
+  parts.board.ram_bytes = 256 * 1024;
+  HyperParams asked;
+  asked.policy = model::Policy::kFixed;
+  asked.rule_set = model::RuleSet::kDfp16;
+  EXPECT_EQ(refusal(asked), "rule_set is DFP16, but model 'fmnist' is an image for 8-bit integers");
+  parts.model.arithmetic = 1;
+  HyperParams guess;
+  ASSERT_TRUE(check_settings(parts, asked, &guess).ok()) << refusal(asked);
+  EXPECT_EQ(guess.k, 16u);
+  EXPECT_EQ(guess.lr_m.size(), 3u);
+  EXPECT_TRUE(guess.lr_s.has_value());
+  EXPECT_EQ(guess.rounding, model::Rounding::kHalfUp);
+  EXPECT_EQ(guess.loss, model::LossKind::kCe);
+  asked.lr_m = {32768};
+  EXPECT_EQ(refusal(asked), "lr_m is 32768; 1 to 32767 are allowed");
+  asked.lr_m = {5};
+  asked.lr_s = 41;
+  EXPECT_EQ(refusal(asked), "lr_s is 41; 0 to 40 are allowed");
+  asked.lr_s = 3;
+  asked.k = 8;
+  EXPECT_EQ(refusal(asked), "k is 8; 16 to 16 are allowed (DFP16)");
+  asked = {};
+  EXPECT_NE(refusal(asked).find("rule_set is NITI, but model"), std::string::npos);
+  asked.lr_s = 3;
+  EXPECT_EQ(refusal(asked), "lr_s is given; it does not go with rules other than DFP16");
+}
+
 TEST_F(SettingsTest, SamplesThatDoNotFitAreStreamed) {
   HyperParams asked;
   asked.policy = model::Policy::kFixed;

@@ -163,6 +163,40 @@ TEST(Replay, ADifferenceInOneEpochIsNamed) {
   EXPECT_EQ(v->expected_state_hash, r.epochs[2].state_hash);
 }
 
+TEST(Replay, SteeringIsRepeatedAtItsStep) {
+  ReplayRequest r = golden_request();
+  r.spec.k = 8;
+  r.spec.apt.k_max = 15;
+  r.steering = {{80, 0, 13}, {150, 1, 6}};
+  const auto own = [&r] {
+    ReplayRequest out = r;
+    auto host = *HostTrainer::create(r.image, r.spec);
+    const auto train = *HostSamples::open(r.train, host->model());
+    odt_error_t error{};
+    odt_step_record_t step{};
+    odt_epoch_record_t rec{};
+    while (!odt_trainer_done(host->get())) {
+      if (odt_trainer_epoch_complete(host->get())) {
+        odt_trainer_end_epoch(host->get(), 0, 0, &rec, &error);
+        continue;
+      }
+      for (const auto& s : r.steering) {
+        if (s.step == odt_trainer_step_count(host->get()))
+          EXPECT_EQ(odt_trainer_set_k(host->get(), s.layer, s.k, &error), ODT_OK);
+      }
+      odt_trainer_step_resident(host->get(), &train.get(), &step, &error);
+    }
+    odt_state_hash(host->get(), out.final_state_hash.bytes.data());
+    return out;
+  };
+  const auto v = replay(own(), no_progress);
+  ASSERT_TRUE(v.ok()) << v.status();
+  EXPECT_TRUE(v->equal);
+  ReplayRequest without = own();
+  without.steering.pop_back();
+  EXPECT_FALSE(replay(without, no_progress)->equal);
+}
+
 TEST(Replay, OtherSettingsGiveOtherBits) {
   ReplayRequest r = golden_request();
   record(r);

@@ -1211,6 +1211,64 @@ export declare type CancelRunResponse = Message<"odt.api.v1.CancelRunResponse"> 
 export declare const CancelRunResponseSchema: GenMessage<CancelRunResponse>;
 
 /**
+ * @generated from message odt.api.v1.SetLayerPrecisionRequest
+ */
+export declare type SetLayerPrecisionRequest = Message<"odt.api.v1.SetLayerPrecisionRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes id = 2;
+   */
+  id: Uint8Array;
+
+  /**
+   * index among the trainable layers
+   *
+   * @generated from field: uint32 layer = 3;
+   */
+  layer: number;
+
+  /**
+   * 2..the run's apt_k_max
+   *
+   * @generated from field: uint32 k = 4;
+   */
+  k: number;
+
+  /**
+   * in force from it on, not done yet; 0: from the next epoch
+   *
+   * @generated from field: uint32 step = 5;
+   */
+  step: number;
+};
+
+/**
+ * Describes the message odt.api.v1.SetLayerPrecisionRequest.
+ * Use `create(SetLayerPrecisionRequestSchema)` to create a new message.
+ */
+export declare const SetLayerPrecisionRequestSchema: GenMessage<SetLayerPrecisionRequest>;
+
+/**
+ * @generated from message odt.api.v1.SetLayerPrecisionResponse
+ */
+export declare type SetLayerPrecisionResponse = Message<"odt.api.v1.SetLayerPrecisionResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.Run run = 1;
+   */
+  run?: Run | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.SetLayerPrecisionResponse.
+ * Use `create(SetLayerPrecisionResponseSchema)` to create a new message.
+ */
+export declare const SetLayerPrecisionResponseSchema: GenMessage<SetLayerPrecisionResponse>;
+
+/**
  * @generated from message odt.api.v1.ListRunEventsRequest
  */
 export declare type ListRunEventsRequest = Message<"odt.api.v1.ListRunEventsRequest"> & {
@@ -2495,6 +2553,17 @@ export declare const RunService: GenService<{
     methodKind: "unary";
     input: typeof CancelRunRequestSchema;
     output: typeof CancelRunResponseSchema;
+  },
+  /**
+   * Steers the precision of a layer (rule 1.12) in a running run with apt or apt_k_max; what came into force stands
+   * in Run.steering, and a replay does the same.
+   *
+   * @generated from rpc odt.api.v1.RunService.SetLayerPrecision
+   */
+  setLayerPrecision: {
+    methodKind: "unary";
+    input: typeof SetLayerPrecisionRequestSchema;
+    output: typeof SetLayerPrecisionResponseSchema;
   },
   /**
    * @generated from rpc odt.api.v1.RunService.ListRunEvents

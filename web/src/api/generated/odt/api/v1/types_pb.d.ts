@@ -614,6 +614,13 @@ export declare type Model = Message<"odt.api.v1.Model"> & {
    * @generated from field: odt.api.v1.Meta meta = 13;
    */
   meta?: Meta | undefined;
+
+  /**
+   * 0 8-bit integers, 1 DFP16
+   *
+   * @generated from field: uint32 arithmetic = 14;
+   */
+  arithmetic: number;
 };
 
 /**
@@ -902,6 +909,67 @@ export declare type HyperParams = Message<"odt.api.v1.HyperParams"> & {
    * @generated from field: optional uint32 checkpoint_epochs = 17;
    */
   checkpointEpochs?: number | undefined;
+
+  /**
+   * per trainable layer, first to last; 0: k
+   *
+   * @generated from field: repeated uint32 layer_k = 18;
+   */
+  layerK: number[];
+
+  /**
+   * @generated from field: odt.api.v1.AptMode apt = 19;
+   */
+  apt: AptMode;
+
+  /**
+   * 2..16, default what memory allows; without apt: k moves by SetLayerPrecision
+   *
+   * @generated from field: optional uint32 apt_k_max = 20;
+   */
+  aptKMax?: number | undefined;
+
+  /**
+   * offsets have a precision of their own; default no
+   *
+   * @generated from field: optional bool apt_offsets = 21;
+   */
+  aptOffsets?: boolean | undefined;
+
+  /**
+   * mean |update| below: k + 1; Q8, default 77 (0.3)
+   *
+   * @generated from field: optional uint32 apt_t_min_q8 = 22;
+   */
+  aptTMinQ8?: number | undefined;
+
+  /**
+   * above: k - 1; 0 (default): never, else at least 4 t_min
+   *
+   * @generated from field: optional uint32 apt_t_max_q8 = 23;
+   */
+  aptTMaxQ8?: number | undefined;
+
+  /**
+   * DFP16: rate on a batch's summed gradient = lr_m * 2^-lr_s; one or three, 1..32767
+   *
+   * @generated from field: repeated uint32 lr_m = 24;
+   */
+  lrM: number[];
+
+  /**
+   * 0..40
+   *
+   * @generated from field: optional uint32 lr_s = 25;
+   */
+  lrS?: number | undefined;
+
+  /**
+   * DFP16: an exponent per output
+   *
+   * @generated from field: optional bool blocked = 26;
+   */
+  blocked?: boolean | undefined;
 };
 
 /**
@@ -909,6 +977,38 @@ export declare type HyperParams = Message<"odt.api.v1.HyperParams"> & {
  * Use `create(HyperParamsSchema)` to create a new message.
  */
 export declare const HyperParamsSchema: GenMessage<HyperParams>;
+
+/**
+ * A layer's precision as somebody has set it.
+ *
+ * @generated from message odt.api.v1.Steer
+ */
+export declare type Steer = Message<"odt.api.v1.Steer"> & {
+  /**
+   * in force from it on
+   *
+   * @generated from field: uint32 step = 1;
+   */
+  step: number;
+
+  /**
+   * index among the trainable layers
+   *
+   * @generated from field: uint32 layer = 2;
+   */
+  layer: number;
+
+  /**
+   * @generated from field: uint32 k = 3;
+   */
+  k: number;
+};
+
+/**
+ * Describes the message odt.api.v1.Steer.
+ * Use `create(SteerSchema)` to create a new message.
+ */
+export declare const SteerSchema: GenMessage<Steer>;
 
 /**
  * @generated from message odt.api.v1.RunSpec
@@ -1095,6 +1195,11 @@ export declare type Run = Message<"odt.api.v1.Run"> & {
    * @generated from field: odt.api.v1.Meta meta = 23;
    */
   meta?: Meta | undefined;
+
+  /**
+   * @generated from field: repeated odt.api.v1.Steer steering = 24;
+   */
+  steering: Steer[];
 };
 
 /**
@@ -1241,6 +1346,75 @@ export declare type LayerEpoch = Message<"odt.api.v1.LayerEpoch"> & {
    * @generated from field: uint32 u_q8 = 11;
    */
   uQ8: number;
+
+  /**
+   * of the offsets, 0: not adapted
+   *
+   * @generated from field: uint32 k_off = 12;
+   */
+  kOff: number;
+
+  /**
+   * exponent of the delta at the layer's output
+   *
+   * @generated from field: sint32 e_d = 13;
+   */
+  eD: number;
+
+  /**
+   * of the stored weights
+   *
+   * @generated from field: sint32 w_min = 14;
+   */
+  wMin: number;
+
+  /**
+   * @generated from field: sint32 w_max = 15;
+   */
+  wMax: number;
+
+  /**
+   * sum |G| over the weights, of sum_n steps
+   *
+   * @generated from field: uint64 sum_abs_g = 16;
+   */
+  sumAbsG: bigint;
+
+  /**
+   * @generated from field: uint32 sum_n = 17;
+   */
+  sumN: number;
+
+  /**
+   * @generated from field: uint32 logical_bits = 18;
+   */
+  logicalBits: number;
+
+  /**
+   * weights as stored
+   *
+   * @generated from field: uint32 resident_bytes = 19;
+   */
+  residentBytes: number;
+
+  /**
+   * mu_weight of the last step as used
+   *
+   * @generated from field: sint32 mu = 20;
+   */
+  mu: number;
+
+  /**
+   * @generated from field: bool mu_clamped = 21;
+   */
+  muClamped: boolean;
+
+  /**
+   * mean |g / eps| in Q8, from these and the image's exponents; 0: not known
+   *
+   * @generated from field: uint64 gavg_q8 = 22;
+   */
+  gavgQ8: bigint;
 };
 
 /**
@@ -1296,7 +1470,7 @@ export declare type EpochResult = Message<"odt.api.v1.EpochResult"> & {
   bestStep: number;
 
   /**
-   * bits: 1 dead layer, 2 saturation, 4 stuck
+   * bits: 1 dead layer, 2 saturation, 4 stuck, 8 mu clamped
    *
    * @generated from field: uint32 alarms = 9;
    */
@@ -2076,6 +2250,13 @@ export enum RuleSet {
    * @generated from enum value: RULE_SET_NITI_LITERAL = 2;
    */
   NITI_LITERAL = 2,
+
+  /**
+   * models compiled for it only
+   *
+   * @generated from enum value: RULE_SET_DFP16 = 3;
+   */
+  DFP16 = 3,
 }
 
 /**
@@ -2173,6 +2354,39 @@ export enum ShiftSource {
  * Describes the enum odt.api.v1.ShiftSource.
  */
 export declare const ShiftSourceSchema: GenEnum<ShiftSource>;
+
+/**
+ * Adaptive precision (rule 1.12): where its checks are.
+ *
+ * @generated from enum odt.api.v1.AptMode
+ */
+export enum AptMode {
+  /**
+   * off
+   *
+   * @generated from enum value: APT_MODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * after each quarter of an epoch
+   *
+   * @generated from enum value: APT_MODE_QUARTERS = 1;
+   */
+  QUARTERS = 1,
+
+  /**
+   * after each epoch
+   *
+   * @generated from enum value: APT_MODE_EPOCHS = 2;
+   */
+  EPOCHS = 2,
+}
+
+/**
+ * Describes the enum odt.api.v1.AptMode.
+ */
+export declare const AptModeSchema: GenEnum<AptMode>;
 
 /**
  * @generated from enum odt.api.v1.Policy
