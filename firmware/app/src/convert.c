@@ -132,6 +132,15 @@ void epoch_shorten(odt_device_v1_EpochRecord* w) {
   }
 }
 
+/* mu_weight as the settings have it at an epoch's last step (rule 1.8). */
+static int8_t scheduled_mu(const odt_run_spec_t* s, const odt_epoch_record_t* e) {
+  if (s->rule_set == ODT_RULE_DFP16) return 0;
+  const uint32_t steps = e->step / (e->epoch + 1u) * s->epochs;
+  const uint64_t stage =
+      s->epochs >= 3 ? 3ull * e->epoch / s->epochs : 3ull * (e->step - 1u) / steps;
+  return s->mu_weight[stage > 2 ? 2 : stage];
+}
+
 void epoch_to_wire(const app_t* app, const app_epoch_t* kept, odt_device_v1_EpochRecord* w) {
   const odt_epoch_record_t* e = &kept->record;
   w->epoch = e->epoch;
@@ -150,6 +159,7 @@ void epoch_to_wire(const app_t* app, const app_epoch_t* kept, odt_device_v1_Epoc
   w->layers_count = (pb_size_t)app->model.n_layers;
   for (uint32_t i = 0; i < app->model.n_layers; i++) {
     const odt_layer_epoch_t* l = &e->layers[i];
+    const int8_t mu = app->trainer.layers[i].n_weights ? scheduled_mu(&app->job.spec, e) : l->mu;
     w->layers[i] = (odt_device_v1_LayerEpoch){
         .bits_min = l->bits_min,
         .bits_mean_q8 = l->bits_mean_q8,
@@ -168,10 +178,10 @@ void epoch_to_wire(const app_t* app, const app_epoch_t* kept, odt_device_v1_Epoc
         .w_max = l->w_max,
         .sum_abs_g = l->sum_abs_g,
         .sum_n = l->sum_n,
-        .logical_bits = l->logical_bits,
-        .resident_bytes = l->resident_bytes,
+        .logical_bits = odt_trainer_layer_bits(&app->trainer, i, l->k, l->k_off),
+        .resident_bytes = odt_trainer_layer_bytes(&app->trainer, i, l->k),
         .mu = l->mu,
-        .mu_clamped = l->mu_clamped,
+        .mu_clamped = l->mu != mu,
     };
   }
 }

@@ -157,6 +157,11 @@ int odt_layer_mu(odt_trainer_t* t, odt_layer_t* l) {
   return clamped;
 }
 
+uint32_t odt_trainer_layer_bits(const odt_trainer_t* t, uint32_t layer, uint8_t k, uint8_t k_off) {
+  const odt_layer_t* l = &t->layers[layer];
+  return l->n_weights * (uint32_t)k + l->n_offsets * (k_off ? (uint32_t)k_off : 32u);
+}
+
 int odt_offset_grid(const odt_layer_t* l) {
   int g = l->k_off ? l->k_nom + 8 - l->k_off : 0;
   return g > 0 ? g : 0;

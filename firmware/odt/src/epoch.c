@@ -34,6 +34,12 @@ static size_t offset_bytes(const odt_trainer_t* t, const odt_layer_t* l) {
   return 4u * (size_t)l->n_offsets + (dfp ? odt_dfp_blocks(t, l) : 0u);
 }
 
+uint32_t odt_trainer_layer_bytes(const odt_trainer_t* t, uint32_t layer, uint8_t k) {
+  const odt_layer_t* l = &t->layers[layer];
+  if (t->model->arith == ODT_ARITH_DFP16) return (uint32_t)weight_bytes(t, l);
+  return odt_layer_bytes(l, k > 8 ? ODT_S16 : ODT_S8);
+}
+
 /* M of the weight with ONNX index i. */
 static int32_t weight_at(const odt_trainer_t* t, const odt_layer_t* l, uint32_t i) {
   if (t->model->arith != ODT_ARITH_DFP16) return odt_layer_get(l, i);
@@ -106,13 +112,8 @@ static void precision_record(const odt_trainer_t* t, const odt_layer_t* l, odt_l
   r->k_off = l->k_off;
   r->e_d = l->e_d;
   r->mu = l->stats.mu;
-  r->mu_clamped = l->stats.mu_clamped;
   r->sum_abs_g = l->stats.sum_abs_g;
-  r->sum_n = l->stats.sum_n;
-  uint32_t off_bits = t->spec.apt.offsets ? l->k_off : 32u;
-  uint32_t k = (uint32_t)(uint8_t)l->k;
-  r->logical_bits = l->n_weights * k + l->n_offsets * off_bits;
-  r->resident_bytes = (uint32_t)weight_bytes(t, l);
+  r->sum_n = l->stats.sum_n > UINT16_MAX ? UINT16_MAX : (uint16_t)l->stats.sum_n;
   for (uint32_t i = 0; i < l->n_weights; i++) {
     int16_t v = (int16_t)weight_at(t, l, i);
     if (i == 0 || v < r->w_min) r->w_min = v;
@@ -154,7 +155,7 @@ static void fill_layers(const odt_trainer_t* t, odt_epoch_record_t* rec) {
     if (silent && i + 1u < n) rec->alarms |= ODT_ALARM_DEAD_LAYER;
     if (10ull * r->dead_units > 9ull * l->n_offsets) rec->alarms |= ODT_ALARM_DEAD_LAYER;
     if (20ull * r->saturated > l->n_weights) rec->alarms |= ODT_ALARM_SATURATION;
-    if (r->mu_clamped) rec->alarms |= ODT_ALARM_MU_CLAMPED;
+    if (l->stats.mu_clamped) rec->alarms |= ODT_ALARM_MU_CLAMPED;
   }
   if (deltas && 20u * nonzero < deltas) rec->alarms |= ODT_ALARM_STUCK;
 }

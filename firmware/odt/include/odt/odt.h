@@ -256,25 +256,24 @@ typedef struct {
   odt_layer_step_t layers[ODT_MAX_LAYERS];
 } odt_step_record_t;
 
+/* Boards keep several of these: packed, and without what follows from k (odt_trainer_layer_bytes).
+ */
 typedef struct {
   uint8_t bits_min, bits_max, k;
+  uint8_t k_off; /* precision of the offsets, 0: not adapted */
   int8_t shift;
+  int8_t mu; /* mu_weight of the last step as used (rule 1.12 clamps it to k's range) */
   uint16_t bits_mean_q8;
+  int16_t e_d;          /* exponent of the delta at the layer's output, last step (rule 1.4) */
+  int16_t w_min, w_max; /* of M at the end of the epoch */
+  uint16_t sum_n;       /* steps that sum_abs_g is of */
   uint32_t nonzero_deltas_ppm;
   uint32_t mean_abs_delta_q8;
   uint32_t zero_propagated_ppm;
   uint32_t saturated;
   uint32_t dead_units;
   uint32_t u_q8;
-  uint8_t k_off;           /* precision of the offsets, 0: not adapted */
-  int16_t e_d;             /* exponent of the delta at the layer's output, last step (rule 1.4) */
-  int16_t w_min, w_max;    /* of M at the end of the epoch */
-  uint64_t sum_abs_g;      /* sum |G| over the weights, of the steps that rule 1.12 samples */
-  uint32_t sum_n;          /* how many steps those were */
-  uint32_t logical_bits;   /* n_weights * k and offsets: n_offsets * k_off, not adapted 32 each */
-  uint32_t resident_bytes; /* weights as stored now: 1 byte each where k <= 8, else 2 */
-  int8_t mu;       /* mu_weight of the last step as used (rule 1.12 clamps it to k's range) */
-  bool mu_clamped; /* that happened in this epoch */
+  uint64_t sum_abs_g; /* sum |G| over the weights, of the steps that rule 1.12 samples */
 } odt_layer_epoch_t;
 
 #define ODT_ALARM_DEAD_LAYER 1u
@@ -353,6 +352,11 @@ odt_status_t odt_trainer_freeze(odt_trainer_t* t, const uint8_t* sample, uint8_t
  * label; may be NULL). Without classes: *loss alone. */
 odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t first, uint32_t n,
                               uint32_t* correct, uint64_t* loss, uint32_t* confusion);
+
+/* What a layer takes at precision k (and k_off, 0: offsets are not adapted): its weights in memory,
+ * bytes, and all of it in bits as the precision says. */
+uint32_t odt_trainer_layer_bytes(const odt_trainer_t* t, uint32_t layer, uint8_t k);
+uint32_t odt_trainer_layer_bits(const odt_trainer_t* t, uint32_t layer, uint8_t k, uint8_t k_off);
 
 /* Position within the run. */
 uint32_t odt_trainer_step_count(const odt_trainer_t* t);  /* steps done */
