@@ -50,6 +50,7 @@ Result<jobs::TrainOnPcOptions> read_training(const v1::TrainOnPcRequest& request
     return bad_field("epochs", std::to_string(request.epochs()) + "; limit 1000");
   options.epochs = request.epochs();
   options.seed = request.seed();
+  options.dfp16 = request.dfp16();
   ODT_ASSIGN(options.name, text_field(request.name(), "name", 64, false));
   return options;
 }

@@ -78,6 +78,7 @@ struct PcOptions {
   std::string data, name;
   std::vector<std::uint32_t> hidden{32};
   std::uint32_t epochs = 10, seed = 1;
+  bool dfp16 = false;
 };
 
 // What came of it, in the words of odt-worker's result.
@@ -99,6 +100,7 @@ Status train_on_pc(Context& context, const PcOptions& o) {
   request.set_epochs(o.epochs);
   request.set_seed(o.seed);
   request.set_name(o.name);
+  request.set_dfp16(o.dfp16);
   ODT_ASSIGN(const auto started, context.call<v1::TrainOnPcResponse>(request));
   ODT_ASSIGN(const v1::Job job, wait_for_job(context, started.job()));
   const auto result = nlohmann::ordered_json::parse(job.result_json(), nullptr, false);
@@ -135,6 +137,8 @@ void add_pc_train(CLI::App& app, Context& context) {
   verb->add_option("--epochs", o->epochs, "Passes over the training samples");
   verb->add_option("--seed", o->seed, "Of weights and order");
   verb->add_option("--name", o->name, "Add it as a model of this name");
+  verb->add_flag("--dfp16", o->dfp16,
+                 "For training with --rule dfp16: int16 with shared exponents");
   verb->callback(
       [&context, o] { context.action = [&context, o] { return train_on_pc(context, *o); }; });
 }

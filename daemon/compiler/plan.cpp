@@ -37,10 +37,12 @@ Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file
       ODT_OK)
     return failed(file, error);
   odt_run_spec_t spec{};
-  spec.rule_set = ODT_RULE_NITI;
-  spec.loss = ODT_LOSS_MSE;
+  const bool dfp16 = model.arith == ODT_ARITH_DFP16;  // has no k
+  spec.rule_set = dfp16 ? ODT_RULE_DFP16 : ODT_RULE_NITI;
+  spec.loss = dfp16 ? ODT_LOSS_CE : ODT_LOSS_MSE;
   spec.shift_source = ODT_SHIFT_EXACT;
-  spec.k = k;
+  spec.k = dfp16 ? 0 : k;
+  for (auto& m : spec.lr_m) m = dfp16 ? 1 : 0;
   spec.batch = batch;
   spec.epochs = 1;
   spec.train_samples = batch;

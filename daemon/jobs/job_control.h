@@ -26,6 +26,7 @@ struct ImportBlobs {
 struct TrainOnPcOptions {
   Uuid dataset_id;
   std::vector<std::uint32_t> hidden;
+  bool dfp16 = false;  // an image for DFP16 instead of one for 8-bit integers
   std::uint32_t epochs = 0, seed = 0;
   std::string name;
 };

@@ -226,6 +226,7 @@ void JobRunner::import_dataset(CallContext ctx, ImportOptions o, ImportBlobs blo
 void JobRunner::train_on_pc(CallContext ctx, TrainOnPcOptions o, Done<Job> done) {
   json request = {{"dataset", o.dataset_id.hex()},
                   {"hidden", o.hidden},
+                  {"dfp16", o.dfp16},
                   {"epochs", o.epochs},
                   {"seed", o.seed},
                   {"name", o.name}};

@@ -36,12 +36,13 @@ HostTrainer::~HostTrainer() = default;
 const odt_model_t& HostTrainer::model() const { return impl_->model; }
 odt_trainer_t* HostTrainer::get() { return &impl_->trainer; }
 
-odt_run_spec_t HostTrainer::inference_spec() {
+odt_run_spec_t HostTrainer::inference_spec(bool dfp16) {
   odt_run_spec_t spec{};
-  spec.rule_set = ODT_RULE_NITI;
-  spec.loss = ODT_LOSS_MSE;
+  spec.rule_set = dfp16 ? ODT_RULE_DFP16 : ODT_RULE_NITI;
+  spec.loss = dfp16 ? ODT_LOSS_CE : ODT_LOSS_MSE;
   spec.shift_source = ODT_SHIFT_EXACT;
-  spec.k = 8;
+  spec.k = dfp16 ? 0 : 8;
+  for (auto& m : spec.lr_m) m = dfp16 ? 1 : 0;
   spec.batch = 1;
   spec.epochs = 1;
   spec.train_samples = 1;

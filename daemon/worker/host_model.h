@@ -16,7 +16,7 @@ namespace odt::worker {
 class HostTrainer {
  public:
   // Default settings for inference only.
-  static odt_run_spec_t inference_spec();
+  static odt_run_spec_t inference_spec(bool dfp16 = false);
 
   // Errors: those of odt_model_open, odt_run_spec_check; RESOURCE_EXHAUSTED.
   static Result<std::unique_ptr<HostTrainer>> create(const std::string& image,

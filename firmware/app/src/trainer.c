@@ -51,6 +51,7 @@ bool trainer_make(app_t* app, const odt_run_spec_t* spec, bool resident, app_tra
 
 /* Weights are taken with the k they have: the run starts with it, or can be at it. */
 static bool takes_k_held(const app_t* app, const odt_run_spec_t* spec, odt_error_t* err) {
+  if (spec->rule_set == ODT_RULE_DFP16) return true; /* exponents stand there */
   for (uint32_t i = 0; i < app->model.n_layers; i++) {
     const uint8_t held = (uint8_t)app->trainer.layers[i].k, want = odt_run_spec_layer_k(spec, i);
     const uint8_t k_max = spec->apt.k_max;
@@ -89,12 +90,13 @@ bool trainer_remake(app_t* app, const odt_run_spec_t* spec, bool resident, odt_e
 void trainer_default_spec(const app_t* app, uint8_t k, odt_run_spec_t* spec) {
   memset(spec, 0, sizeof *spec);
   spec->rule_set = app->model.arith == ODT_ARITH_DFP16 ? ODT_RULE_DFP16 : ODT_RULE_NITI;
-  for (uint32_t i = 0; i < 3; i++) spec->lr_m[i] = spec->rule_set == ODT_RULE_DFP16 ? 1 : 0;
+  const bool dfp16 = spec->rule_set == ODT_RULE_DFP16;
+  for (uint32_t i = 0; i < 3; i++) spec->lr_m[i] = dfp16 ? 1 : 0;
   spec->rounding = ODT_ROUND_DEFAULT;
   spec->loss = app->model.target_correct != NULL ? ODT_LOSS_MSE : ODT_LOSS_CE;
   spec->shift_source = ODT_SHIFT_EXACT;
   spec->mu_offset = 1;
-  spec->k = k;
+  spec->k = dfp16 ? 0 : k;
   spec->batch = 1;
   spec->epochs = 1;
   spec->train_samples = 1;

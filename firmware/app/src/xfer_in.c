@@ -177,6 +177,7 @@ static bool plan_weights(app_t* app, odt_error_t* err) {
   const uint8_t k = app->in.head[46];
   if (fresh_ready(app)) {
     const odt_run_spec_t* run = &app->trainer_spec;
+    if (run->rule_set == ODT_RULE_DFP16) return true; /* has exponents instead */
     if (k == odt_run_spec_layer_k(run, 0) || k <= run->apt.k_max) return true;
     *err = (odt_error_t){.status = ODT_FAILED_PRECONDITION,
                          .what = "k: of these weights differs from that of the run",
@@ -187,7 +188,8 @@ static bool plan_weights(app_t* app, odt_error_t* err) {
     return false;
   }
   job_clear(app);
-  const bool same = app->trainer_kind != APP_TRAINER_NONE && app->trainer_spec.k == k &&
+  const bool dfp16 = app->trainer_spec.rule_set == ODT_RULE_DFP16;
+  const bool same = app->trainer_kind != APP_TRAINER_NONE && (dfp16 || app->trainer_spec.k == k) &&
                     !odt_run_spec_k_varies(&app->trainer_spec);
   if (!same || app->in.size != odt_weights_size(&app->trainer)) {
     odt_run_spec_t spec;

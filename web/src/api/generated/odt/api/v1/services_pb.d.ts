@@ -1930,6 +1930,13 @@ export declare type TrainOnPcRequest = Message<"odt.api.v1.TrainOnPcRequest"> & 
    * @generated from field: string name = 6;
    */
   name: string;
+
+  /**
+   * an image for DFP16 instead of one for 8-bit integers
+   *
+   * @generated from field: bool dfp16 = 7;
+   */
+  dfp16: boolean;
 };
 
 /**
