@@ -135,6 +135,50 @@ def test_apt_settings_name_their_limits(bin_dir):
         wrong("--apt", "--mu-weight", 5, says=("mu_weight",))
         wrong("--rule", "niti-literal", "--apt", says=("NITI_LITERAL",))
         wrong("--rule", "dfp16", says=("DFP16", "small"))
+        wrong("--blocked", says=("blocked", "DFP16"))
         wrong("--rule", "dfp16", "--mu-weight", 1, says=("mu_weight", "DFP16"))
         wrong("--lr", "0.1", says=("lr_m", "DFP16"))
         wrong("--rule", "dfp16", "--lr", "-1", says=("--lr",))
+
+
+def dfp16(world, board, *extra):
+    return world.ctl("train", "--board", board, "--model", "wide", "--data", "shifted", "--policy", "fixed", "--rule", "dfp16",
+                     "--epochs", 3, "--batch", 8, "--seed", 3, "--detach", *extra)["id"]
+
+
+def test_dfp16_same_bits_and_replay(bin_dir):
+    """Training with int16 tensors and shared exponents: simulated board, M33, streamed and replay end in one state."""
+    with World(bin_dir) as world:
+        world.prepare()
+        world.ctl("pc-train", "--data", "source", "--hidden", 16, "--epochs", 4, "--seed", 1, "--name", "wide", "--dfp16",
+                  timeout=300)
+        world.add_sim("sim", SIM)
+        world.add_qemu("m33", "mps2_an505", "3300000000000002")
+        for extra in ((), ("--blocked", "--lr", "0.01,0.004,0.001")):
+            runs = [dfp16(world, name, *extra, "--evaluate") for name in ("sim", "m33")]
+            ended = [world.wait_run(run, 240) for run in runs]
+            ended.append(world.wait_run(dfp16(world, "sim", *extra, "--streamed"), 240))
+            states = [run["final_state_hash"] for run in ended]
+            assert len(set(states)) == 1 and len(states[0]) == 64, states
+            world.ctl("run", "replay", ended[1]["id"], timeout=120)
+            assert world.run(ended[1]["id"])["replay"] == "EQUAL"
+            assert ended[0]["after"]["correct"] > ended[0]["before"]["correct"] + 30, ended[0]
+            assert ended[0]["effective"]["rule_set"] == "DFP16" and len(ended[0]["effective"]["lr_m"]) == 3, ended[0]
+
+
+def test_dfp16_survives_power_cycle(bin_dir):
+    with World(bin_dir) as world:
+        world.prepare()
+        world.ctl("pc-train", "--data", "source", "--hidden", 16, "--epochs", 4, "--seed", 1, "--name", "wide", "--dfp16",
+                  timeout=300)
+        world.add_sim("sim", SIM, "--step-delay-ms", 20)
+        for extra in ((), ("--blocked",)):
+            whole = world.wait_run(dfp16(world, "sim", *extra))
+            run = dfp16(world, "sim", *extra)
+            world.wait_steps(run, 70)
+            power_cycle(world)
+            again = world.wait_run(run)
+            assert again["attempt"] > 1 and again["final_state_hash"] == whole["final_state_hash"], again
+            world.end("sim", signal.SIGKILL)
+            world.sim_board("sim", SIM, ["--step-delay-ms", "20"])
+            world.wait_for("online", lambda: world.online("sim"), 20)

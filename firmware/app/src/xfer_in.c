@@ -287,12 +287,13 @@ static void end_samples(app_t* app, app_region_id_t id, odt_error_t* err) {
 static void end_infer(app_t* app, odt_error_t* err) {
   app_region_t* reg = &app->region[APP_REGION_INFER];
   const odt_tensor_t* t = &app->model.tensors[app->model.input];
-  if (reg->size != t->count) {
+  const uint32_t bytes = t->count * (t->dtype == ODT_S16 ? 2u : 1u);
+  if (reg->size != bytes) {
     *err = (odt_error_t){.status = ODT_INVALID_ARGUMENT,
                          .what = "sample: bytes",
                          .got = (int32_t)reg->size,
-                         .limit_lo = (int32_t)t->count,
-                         .limit_hi = (int32_t)t->count,
+                         .limit_lo = (int32_t)bytes,
+                         .limit_hi = (int32_t)bytes,
                          .index = -1};
     return;
   }
@@ -315,12 +316,9 @@ static void end_trainer(app_t* app, odt_error_t* err) {
 
 /* What the requests of this firmware can speak of: classes, and integer arithmetic. */
 static bool classifies(const odt_model_t* m, odt_error_t* err) {
-  const bool task = m->task == ODT_TASK_CLASSIFY;
-  if (task && m->arith == ODT_ARITH_INT8) return true;
-  *err = (odt_error_t){.status = ODT_UNIMPLEMENTED,
-                       .what = task ? "image: arithmetic" : "image: task",
-                       .got = task ? m->arith : m->task,
-                       .index = -1};
+  if (m->task == ODT_TASK_CLASSIFY) return true;
+  *err = (odt_error_t){
+      .status = ODT_UNIMPLEMENTED, .what = "image: task", .got = m->task, .index = -1};
   return false;
 }
 
