@@ -11,6 +11,7 @@ namespace odt::training {
 namespace {
 
 constexpr std::size_t kMaxWaiting = 8;  // a board keeps so many
+constexpr std::uint32_t kMaxLayers = 16;
 
 Status out_of_range(const char* field, std::uint64_t got, std::uint64_t low, std::uint64_t high) {
   return with_reason(absl::InvalidArgumentError(
@@ -43,14 +44,15 @@ Status RunTask::check_steer(const model::Steer& steer) const {
     return with_reason(absl::FailedPreconditionError(shown() + " has a fixed precision"),
                        "FIXED_PRECISION", "Create the run with apt or apt_k_max.");
   if (steer.k < 2 || steer.k > k_max) return out_of_range("k", steer.k, 2, k_max);
-  if (model_ && steer.layer >= model_->trainable_layers)
-    return out_of_range("layer", steer.layer, 0, model_->trainable_layers - 1);
+  const std::uint32_t known = model_ ? model_->trainable_layers : 0;
+  const std::uint32_t layers = known != 0 ? known : kMaxLayers;
+  if (steer.layer >= layers) return out_of_range("layer", steer.layer, 0, layers - 1);
   if (steer.step >= run_.steps_total)
     return out_of_range("step", steer.step, 0, run_.steps_total - 1);
-  for (const auto& known : run_.steering)
-    if (known.step == steer.step && known.layer == steer.layer && known.k != steer.k)
+  for (const auto& told : run_.steering)
+    if (told.step == steer.step && told.layer == steer.layer && told.k != steer.k)
       return with_reason(
-          absl::FailedPreconditionError(absl::StrCat("layer ", steer.layer, " has k ", known.k,
+          absl::FailedPreconditionError(absl::StrCat("layer ", steer.layer, " has k ", told.k,
                                                      " from step ", steer.step, " on already")),
           "STEERED", "Choose a later step.");
   const std::vector<model::Steer> left = steering_left();

@@ -181,8 +181,9 @@ TEST(Replay, SteeringIsRepeatedAtItsStep) {
         continue;
       }
       for (const auto& s : r.steering) {
-        if (s.step == odt_trainer_step_count(host->get()))
+        if (s.step == odt_trainer_step_count(host->get())) {
           EXPECT_EQ(odt_trainer_set_k(host->get(), s.layer, s.k, &error), ODT_OK);
+        }
       }
       odt_trainer_step_resident(host->get(), &train.get(), &step, &error);
     }
