@@ -59,18 +59,20 @@ Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file
 Result<MemoryTable> plan_table(const std::string& image, const std::string& file) {
   MemoryTable table;
   MemoryPlan plan;
-  std::uint32_t work_16 = 0;
-  const std::pair<std::uint16_t, std::uint32_t*> batches[] = {{1, &table.work_1},
-                                                              {2, &table.work_2},
-                                                              {4, &table.work_4},
-                                                              {8, &table.work_8},
-                                                              {16, &work_16}};
+  const std::pair<std::uint16_t, std::uint32_t*> batches[] = {
+      {1, &table.work_1}, {2, &table.work_2}, {4, &table.work_4}, {8, &table.work_8}};
   for (const auto& [batch, work] : batches) {
     ODT_ASSIGN(plan, plan_memory(image, file, 8, batch));
     *work = plan.activation_bytes + plan.gradient_bytes;
   }
   table.weights_k8 = plan.weights_bytes;
-  table.work_per_8 = work_16 - table.work_8;
+  // Buffers of one sample find room between those of large batches, or not: the steepest counts.
+  for (std::uint16_t eights : {2, 4, 8, 16, 32}) {
+    ODT_ASSIGN(plan, plan_memory(image, file, 8, static_cast<std::uint16_t>(8 * eights)));
+    const std::uint32_t work = plan.activation_bytes + plan.gradient_bytes;
+    const std::uint32_t more = work > table.work_8 ? work - table.work_8 : 0;
+    table.work_per_8 = std::max(table.work_per_8, (more + eights - 2u) / (eights - 1u));
+  }
   ODT_ASSIGN(plan, plan_memory(image, file, 15));
   table.weights_k15 = plan.weights_bytes;
   return table;
