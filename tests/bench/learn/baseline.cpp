@@ -23,6 +23,7 @@ std::vector<Cell> grid(bool quick, bool from_scratch) {
       for (const bool falling : {false, true})
         for (const float rate : loss == Loss::kCe || from_scratch ? ce : mse) {
           if (quick && (batch == 32 || falling)) continue;
+          if (falling && (rate < 0.001f || (loss == Loss::kCe && rate < 0.02f))) continue;
           cells.push_back({loss, batch, rate, falling});
         }
   return cells;

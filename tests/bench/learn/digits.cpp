@@ -13,14 +13,14 @@ constexpr int kBatches[] = {1, 2, 4, 8, 16, 32};
 
 using Rows = std::vector<std::pair<std::string, odt_run_spec_t>>;
 
-Rows adapt_rows() {
+Rows adapt_rows(const IntNet& net, const Set& train) {
   odt_run_spec_t fine = parse_run("k15 mse mu2,0,-2 mo-3 dz4 b8");
   fine.epochs = kEpochs;
   odt_run_spec_t ti = plain_run(8, {1, 1, 1});
   ti.epochs = kEpochs;
-  odt_run_spec_t sr = int8_run(kEpochs);
+  odt_run_spec_t sr = int8_run(net, train, kEpochs);
   sr.rounding = ODT_ROUND_SR;
-  return {{"int8", int8_run(kEpochs)},
+  return {{"int8", int8_run(net, train, kEpochs)},
           {"int8_sr", sr},
           {"int8_mu1", ti},
           {"k15", fine},
@@ -31,10 +31,10 @@ Rows adapt_rows() {
 
 void adapt(const std::vector<DigitsDraw>& draws, const Options& o, Report& report) {
   std::vector<double> points, falling;
-  const Rows rows = adapt_rows();
   for (const Shift shift : kShifts) {
     Baseline fp32(grid(o.quick, false), kEpochs);
-    std::vector<std::vector<double>> got(rows.size());
+    Rows rows;
+    std::vector<std::vector<double>> got;
     std::vector<double> before;
     for (std::size_t d = 0; d < draws.size(); ++d) {
       const auto seed = static_cast<std::uint32_t>(d + 1);
@@ -43,6 +43,8 @@ void adapt(const std::vector<DigitsDraw>& draws, const Options& o, Report& repor
       fp32.draw(draws[d].start, train, test, seed);
       const IntNet net(draws[d].image);
       before.push_back(net.accuracy(test));
+      rows = adapt_rows(net, train);
+      got.resize(rows.size());
       for (std::size_t r = 0; r < rows.size(); ++r)
         got[r].push_back(net.train(rows[r].second, train, nullptr, test, seed).after);
     }

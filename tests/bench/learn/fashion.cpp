@@ -21,8 +21,7 @@ ShiftResult one_shift(const Fashion& task, Shift shift, const Options& o, Report
   const std::vector<std::pair<std::string, odt_run_spec_t>> rows = {
       {"k8_psto", parse_run("k8 psto ce mu2,1,0 mo-3 b8 guard")},
       {"ti_defaults", parse_run("k8 psto mse mu1,1,1 b8")},
-      {"literal_mu1", literal_run(1, kEpochs)},
-      {"literal_mu2", literal_run(2, kEpochs)}};
+      {"literal_mu1", literal_run(1, kEpochs)}};
   const Set test = task.test(shift);
   const IntNet net(task.image);
   ShiftResult out;
