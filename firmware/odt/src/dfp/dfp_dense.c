@@ -12,6 +12,8 @@ static inline int32_t word_at(const int16_t* p) {
   memcpy(&v, p, 4);
   return v;
 }
+#ifndef ODT_DFP_DSP
+
 static inline int32_t low(int32_t pair) {
   return (int32_t)((uint32_t)pair << 16) >> (16 + ODT_DFP_CHAIN / 2);
 }
@@ -86,6 +88,8 @@ static void interleave(const int16_t* a, const int16_t* b, uint32_t pairs, int32
   }
 }
 
+#endif
+
 /* ---- values wherever they lie -------------------------------------------------------------------
  */
 
@@ -117,6 +121,7 @@ static inline int64_t product(int16_t a, int16_t b) {
 /* ---- forward ------------------------------------------------------------------------------------
  */
 
+#ifndef ODT_DFP_DSP
 static void forward_panels(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n_out,
                            const int16_t* x, uint32_t b, uint32_t n, odt_dfp_sink_t* sink) {
   uint32_t across = (n_in + 1u) >> 1;
@@ -132,6 +137,7 @@ static void forward_panels(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n
     }
   }
 }
+#endif
 
 /* Frozen layers are read as they lie in the image, [in][out]. */
 static void forward_image(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n_out,
@@ -157,12 +163,14 @@ void odt_dfp_dense_forward(const odt_dfp_weights_t* w, uint32_t n_in, uint32_t n
     forward_image(w, n_in, n_out, x, x_stride, n, sink);
     return;
   }
+#ifndef ODT_DFP_DSP
   for (uint32_t b = 0; b < n; b += 2u) {
     const int16_t* row = x + (size_t)b * x_stride;
     interleave(row, b + 1u < n ? row + x_stride : row, (n_in + 1u) >> 1, scratch);
     to_operands(scratch, (n_in + 1u) & ~1u);
     forward_panels(w, n_in, n_out, scratch, b, n, sink);
   }
+#endif
 }
 
 /* ---- delta --------------------------------------------------------------------------------------
