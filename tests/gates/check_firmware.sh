@@ -29,8 +29,8 @@ while read -r board flash ram; do
   stack=$(arm-none-eabi-nm "$elf" | awk '$3 == "__stack_top" { t = $1 } $3 == "__stack_limit" { l = $1 } END { print t, l }')
   [ -n "$stack" ] || fail "$board: no stack symbols"
 done <<BUDGET
-mps2_an505 81920 28672
-mps2_an386 81920 28672
-lm3s6965evb 81920 20480
+mps2_an505 147456 31744
+mps2_an386 147456 31744
+lm3s6965evb 131072 21504
 BUDGET
 exit $failed
