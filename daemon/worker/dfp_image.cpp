@@ -17,6 +17,9 @@ using compiler::LayerKind;
 
 constexpr std::size_t kHead = 64, kTensor = 16, kOp = 96;
 constexpr double kLog2E = 1.4426950408889634;
+// Rates are those of fp32 SGD only where values are about 1: inputs fill +-1, and what an 8-bit
+// layer clips at (255) is 4.
+constexpr double kHiddenScale = 1.0 / 64;
 
 // Values as mantissas of one exponent, the smallest that holds them.
 template <typename T>
@@ -49,18 +52,18 @@ Block<T> block_of(const std::vector<double>& reals) {
 struct Reals {
   std::vector<double> weights, bias;
 };
-Reals reals_of(const Layer& l, double scale) {
+Reals reals_of(const Layer& l, double in_scale, double out_scale) {
   Reals out;
   const std::size_t n = l.n_out(), per_out = l.weights.size() / n;
   std::vector<double> unit(n);
   for (std::size_t o = 0; o < n; ++o) {
-    unit[o] = std::ldexp(scale * l.mult[o], -static_cast<int>(l.k[o]));
+    unit[o] = std::ldexp(out_scale * l.mult[o], -static_cast<int>(l.k[o]));
     const double half = l.k[o] > 0 ? std::ldexp(1.0, l.k[o] - 1) / l.mult[o] : 0;
     out.bias.push_back((l.offset[o] - half) * unit[o]);
   }
   for (std::size_t i = 0; i < l.weights.size(); ++i) {
     const std::size_t o = l.kind == LayerKind::kConv ? i / per_out : i % n;
-    out.weights.push_back(l.weights[i] * unit[o]);
+    out.weights.push_back(l.weights[i] * unit[o] / in_scale);
   }
   return out;
 }
@@ -74,6 +77,9 @@ class Writer {
     out_.assign(kHead + (n + 1) * kTensor + n * kOp, '\0');
     head(n);
     tensor(0, net_.layers[0].in_shape, static_cast<std::uint8_t>(net_.input_storage));
+    const int input = net_.input_storage == compiler::Storage::kU8 ? -8 : -7;
+    set(kHead + 2, static_cast<std::int8_t>(input));
+    scale_ = std::ldexp(1.0, input);
     const Layer* last = nullptr;
     for (const Layer& l : net_.layers)
       if (l.is_compute()) last = &l;
@@ -139,7 +145,9 @@ class Writer {
     const std::string name = compiler::shown(l.name);
     std::memcpy(out_.data() + at + 64, name.data(), std::min<std::size_t>(32, name.size()));
     if (!l.is_compute()) return;
-    const Reals reals = reals_of(l, logits ? net_.calibration.ce_scale / (256.0 * kLog2E) : 1.0);
+    const double out = logits ? net_.calibration.ce_scale / (256.0 * kLog2E) : kHiddenScale;
+    const Reals reals = reals_of(l, scale_, out);
+    scale_ = out;
     const auto weights = block_of<std::int16_t>(reals.weights);
     const auto bias = block_of<std::int32_t>(reals.bias);
     set<std::int32_t>(at + 8, l.relu ? 0 : -32767);
@@ -159,6 +167,7 @@ class Writer {
 
   const compiler::Network& net_;
   std::string out_;
+  double scale_ = 1;  // of a value of the 8-bit net, at the layer to come
 };
 
 }  // namespace
