@@ -55,63 +55,139 @@ static span_t span_of(int32_t at, uint32_t stride, uint32_t n_in, uint32_t n_out
 
 typedef enum { FOR_DOT4, FOR_DOT1, FOR_OUTER } order_t;
 
+/* Positions next to each other in one output row: columns [at, at + n) of a tile. */
+typedef struct {
+  uint32_t at, n, oy, ox;
+} segment_t;
+
 /* A tile to fill: taps [tap, tap + n) of positions [first, first + count). */
 typedef struct {
   int16_t* to;
   order_t order;
   bool wide;
-  uint32_t tap, n, first, count;
+  uint32_t tap, n, first, count, n_segments;
+  segment_t segments[8];
 } gather_t;
 
-static uint32_t slot(const gather_t* g, uint32_t j, uint32_t c) {
-  if (g->order == FOR_OUTER) return j * 8u + c;
-  return g->order == FOR_DOT4 ? odt_slot4(g->wide, up4(g->n), j, c) : odt_slot1(g->wide, j);
+#define BAND 96u /* values of an input row at a time */
+
+/* Values [first, first + n) of an input row (NULL: there is none), zeros outside of it. */
+static void take_band(int16_t* band, const uint8_t* row, uint8_t dtype, uint32_t w_in,
+                      int32_t first, uint32_t n) {
+  uint32_t lo = first < 0 ? least(n, (uint32_t)-first) : 0, hi = lo;
+  if (row && first + (int32_t)lo < (int32_t)w_in) {
+    hi = least(n, (uint32_t)((int32_t)w_in - first));
+  }
+  for (uint32_t i = 0; i < lo; i++) band[i] = 0;
+  for (uint32_t i = hi; i < n; i++) band[i] = 0;
+  const uint8_t* p = row + (first + (int32_t)lo) * (int32_t)odt_elem_bytes(dtype);
+  if (hi > lo) odt_spread(band + lo, 1, p, dtype, 1, hi - lo);
 }
 
-/* One tap of the positions, an output row at a time. */
-static void gather_tap(const odt_conv_t* c, const gather_t* g, const uint8_t* plane, uint8_t dtype,
-                       uint32_t j, uint32_t ky, uint32_t kx) {
-  int32_t at = (int32_t)(kx * c->dil_w) - (int32_t)c->pad_l;
-  span_t s = span_of(at, c->stride_w, c->w_in, c->w_out);
-  uint32_t at0 = slot(g, j, 0), step = slot(g, j, 1) - at0;
-  for (uint32_t i = 0; i < g->count;) {
-    uint32_t p = g->first + i, oy = p / c->w_out, ox = p % c->w_out;
-    uint32_t run = least(c->w_out - ox, g->count - i);
-    int32_t iy = (int32_t)(oy * c->stride_h + ky * c->dil_h) - (int32_t)c->pad_t;
-    bool inside = iy >= 0 && iy < (int32_t)c->h_in;
-    uint32_t lo = s.lo > ox ? least(s.lo, ox + run) : ox, hi = least(s.hi, ox + run);
-    if (!inside || hi < lo) hi = lo;
-    int16_t* to = g->to + at0 + step * i;
-    for (uint32_t o = ox; o < lo; o++) to[step * (o - ox)] = 0;
-    if (hi > lo) {
-      const uint8_t* row = plane + (uint32_t)iy * c->w_in * odt_elem_bytes(dtype);
-      uint32_t ix = (uint32_t)((int32_t)(lo * c->stride_w) + at);
-      odt_spread(to + step * (lo - ox), step, row + ix * odt_elem_bytes(dtype), dtype, c->stride_w,
-                 hi - lo);
+/* Taps [j, j + taps) of a segment out of a band. */
+static void place_outer(const odt_conv_t* c, const gather_t* g, const segment_t* s,
+                        const int16_t* band, uint32_t j, uint32_t taps) {
+  int16_t* to = g->to + 8u * j + s->at;
+  uint32_t stride = c->stride_w;
+  for (uint32_t k = 0; k < taps; k++, to += 8, band += c->dil_w) {
+    if (stride == 1 && s->n == 8u) {
+      memcpy(to, band, 16);
+    } else {
+      for (uint32_t i = 0; i < s->n; i++) to[i] = band[i * stride];
     }
-    for (uint32_t o = hi; o < ox + run; o++) to[step * (o - ox)] = 0;
-    i += run;
   }
 }
 
-/* x: the group's first plane. Columns and taps that are not there become 0. */
-static void gather(const odt_conv_t* c, const gather_t* g, const uint8_t* x, uint8_t dtype) {
-  uint32_t plane = c->h_in * c->w_in * odt_elem_bytes(dtype);
-  uint32_t columns = g->order == FOR_OUTER ? 8u : g->order == FOR_DOT4 ? 4u : 1u;
-  uint32_t area = c->k_h * c->k_w, channel = g->tap / area, k = g->tap % area;
-  uint32_t ky = k / c->k_w, kx = k % c->k_w;
-  for (uint32_t j = 0; j < g->n; j++) {
-    gather_tap(c, g, x + channel * plane, dtype, j, ky, kx);
-    for (uint32_t i = g->count; i < columns; i++) g->to[slot(g, j, i)] = 0;
-    if (++kx < c->k_w) continue;
+static void place_dot(const odt_conv_t* c, const gather_t* g, const segment_t* s,
+                      const int16_t* band, uint32_t j, uint32_t taps) {
+  uint32_t tile = up4(g->n), stride = c->stride_w;
+  for (uint32_t k = 0; k < taps; k++, j++, band += c->dil_w) {
+    if (g->order == FOR_DOT1) {
+      g->to[odt_slot1(g->wide, j)] = *band;
+      continue;
+    }
+    uint32_t at = odt_slot4(g->wide, tile, j, 0), step = odt_slot4(g->wide, tile, j, 1) - at;
+    int16_t* to = g->to + at + step * s->at;
+    for (uint32_t i = 0; i < s->n; i++, to += step) *to = band[i * stride];
+  }
+}
+
+/* Taps [kx, kx + taps) of row iy of a plane into slots from j on. */
+static void gather_row(const odt_conv_t* c, const gather_t* g, const segment_t* s,
+                       const uint8_t* row, uint8_t dtype, uint32_t j, uint32_t kx, uint32_t taps) {
+  int16_t band[BAND];
+  uint32_t reach = (s->n - 1u) * c->stride_w;
+  while (taps > 0) {
+    uint32_t some = least(taps, (BAND - 1u - reach) / c->dil_w + 1u);
+    int32_t first = (int32_t)(s->ox * c->stride_w + kx * c->dil_w) - (int32_t)c->pad_l;
+    take_band(band, row, dtype, c->w_in, first, reach + (some - 1u) * c->dil_w + 1u);
+    if (g->order == FOR_OUTER) {
+      place_outer(c, g, s, band, j, some);
+    } else {
+      place_dot(c, g, s, band, j, some);
+    }
+    j += some;
+    kx += some;
+    taps -= some;
+  }
+}
+
+/* Splits the tile's positions where an output row ends, or where a band would be too short. */
+static void split(const odt_conv_t* c, gather_t* g) {
+  uint32_t fit = (BAND - 1u) / c->stride_w + 1u;
+  g->n_segments = 0;
+  for (uint32_t at = 0; at < g->count;) {
+    segment_t* s = &g->segments[g->n_segments++];
+    uint32_t p = g->first + at;
+    s->at = at;
+    s->oy = p / c->w_out;
+    s->ox = p % c->w_out;
+    s->n = least(least(c->w_out - s->ox, g->count - at), fit);
+    at += s->n;
+  }
+}
+
+/* True where the tile's taps are one run of input bytes for each column: filled as they are. */
+static bool gather_runs(const odt_conv_t* c, const gather_t* g, const uint8_t* x, uint8_t dtype) {
+  if (g->order != FOR_DOT4 || c->taps != c->k_w || c->dil_w != 1 || c->h_out != 1 ||
+      c->pad_t != 0 || c->pad_l != 0 || (c->w_out - 1u) * c->stride_w + c->k_w > c->w_in) {
+    return false;
+  }
+  for (uint32_t i = 0; i < 4u; i++) {
+    uint32_t at = (g->first + least(i, g->count - 1u)) * c->stride_w + g->tap;
+    odt_fill4(g->to, g->wide, i, x + at * odt_elem_bytes(dtype), dtype, g->n);
+  }
+  return true;
+}
+
+/* x: the group's first plane. What stands behind the last position counts for nothing, what stands
+ * behind the last tap is 0. */
+static void gather(const odt_conv_t* c, gather_t* g, const uint8_t* x, uint8_t dtype) {
+  if (gather_runs(c, g, x, dtype)) return;
+  uint32_t row_bytes = c->w_in * odt_elem_bytes(dtype), area = c->k_h * c->k_w;
+  uint32_t channel = g->tap / area, ky = g->tap % area / c->k_w, kx = g->tap % c->k_w;
+  split(c, g);
+  for (uint32_t j = 0; j < g->n;) {
+    uint32_t taps = least(c->k_w - kx, g->n - j);
+    for (const segment_t* s = g->segments; s < g->segments + g->n_segments; s++) {
+      int32_t iy = (int32_t)(s->oy * c->stride_h + ky * c->dil_h) - (int32_t)c->pad_t;
+      bool inside = iy >= 0 && iy < (int32_t)c->h_in;
+      const uint8_t* row = inside ? x + (channel * c->h_in + (uint32_t)iy) * row_bytes : NULL;
+      gather_row(c, g, s, row, dtype, j, kx, taps);
+    }
+    j += taps;
     kx = 0;
-    if (++ky < c->k_h) continue;
-    ky = 0;
-    channel++;
+    if (++ky == c->k_h) {
+      ky = 0;
+      channel++;
+    }
   }
-  for (uint32_t j = g->n; j < up4(g->n); j++) {
-    for (uint32_t i = 0; i < columns; i++) g->to[slot(g, j, i)] = 0;
-  }
+  if (g->order == FOR_OUTER) memset(g->to + 8u * g->n, 0, 16u * (up4(g->n) - g->n));
+}
+
+/* No column of the tile is left as it was. */
+static void clear_columns(const gather_t* g) {
+  if (g->order == FOR_DOT4 && g->count < 4u) memset(g->to, 0, 8u * up4(g->n));
 }
 
 /* ---- forward ------------------------------------------------------------------------------------
@@ -151,7 +227,10 @@ static void forward_positions(const run_t* r, uint32_t o0, const uint8_t* x, uin
     for (uint32_t i = 0; i < 4u * rows; i++) acc[i] = 0;
     for (g.tap = 0; g.tap < taps; g.tap += ODT_TILE_COLS) {
       g.n = least(taps - g.tap, ODT_TILE_COLS);
-      if (o == 0 || taps > ODT_TILE_COLS) gather(&r->c, &g, x, r->dtype);
+      if (o == 0 || taps > ODT_TILE_COLS) {
+        clear_columns(&g);
+        gather(&r->c, &g, x, r->dtype);
+      }
       if (count > 1u) {
         odt_dot4(&r->w, o0 + o, rows, g.tap, g.n, g.to, acc);
       } else {
@@ -213,6 +292,7 @@ static void scatter(const pull_t* p, uint32_t oy, uint32_t ox) {
   const odt_conv_t* c = &p->c;
   const int32_t* sums = p->sums;
   int32_t ix0 = (int32_t)(ox * c->stride_w) - (int32_t)c->pad_l;
+  bool inner = c->dil_w == 1 && ix0 >= 0 && ix0 + (int32_t)c->k_w <= (int32_t)c->w_in;
   for (uint32_t ch = 0; ch < c->channels; ch++) {
     int32_t* plane = p->ring + ch * p->rows * c->w_in;
     for (uint32_t ky = 0; ky < c->k_h; ky++, sums += c->k_w) {
@@ -220,6 +300,10 @@ static void scatter(const pull_t* p, uint32_t oy, uint32_t ox) {
       if (iy < 0 || iy >= (int32_t)c->h_in) continue;
       int32_t* row = plane + (uint32_t)iy % p->rows * c->w_in;
       int32_t ix = ix0;
+      if (inner) {
+        for (uint32_t kx = 0; kx < c->k_w; kx++) row[ix0 + (int32_t)kx] += sums[kx];
+        continue;
+      }
       for (uint32_t kx = 0; kx < c->k_w; kx++, ix += (int32_t)c->dil_w) {
         if (ix >= 0 && ix < (int32_t)c->w_in) row[ix] += sums[kx];
       }
