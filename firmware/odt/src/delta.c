@@ -137,7 +137,9 @@ void odt_pull(odt_trainer_t* t, uint16_t tensor, const odt_view_t* x, uint32_t n
   const odt_model_t* m = t->model;
   uint32_t op = m->tensors[tensor].producer, head = odt_head(m, op);
   odt_view_t y = odt_view_of(t, tensor, x);
-  odt_delta_t d = {.out = odt_delta_of(t, op), .count = m->tensors[tensor].count};
+  odt_delta_t d = {.out = odt_delta_of(t, op),
+                   .count = m->tensors[tensor].count,
+                   .last = &t->delta_shift[tensor]};
   if (m->ops[head].flags & ODT_OP_FLAG_RELU) d.mask = &y;
   givers_t g = find_givers(t, tensor);
   if (g.n == 0) {

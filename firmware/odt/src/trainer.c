@@ -88,6 +88,7 @@ odt_status_t odt_trainer_init(odt_trainer_t* t, const odt_model_t* m, const odt_
   t->start_correct = t->best_correct = t->order_epoch = ODT_NONE;
   for (uint32_t i = 0; i < m->n_layers; i++) init_layer(t, i);
   odt_epoch_stats_reset(t);
+  memset(t->delta_shift, 0xFF, sizeof t->delta_shift);
   t->weights_valid = true;
   return ODT_OK;
 }

@@ -86,6 +86,7 @@ struct odt_trainer {
   int64_t* sum;      /* in it: accumulators of one sample, where several deltas meet */
   uint16_t source;   /* tensor that the samples at hand are: the input's or the cut's */
   void* scratch;     /* of the kernels */
+  uint8_t delta_shift[ODT_MAX_TENSORS]; /* of each last delta, 0xFF: none; only saves work */
   odt_dfp_t dfp;
   /* A transfer in progress: bytes taken so far and the header being collected. */
   uint32_t write_pos;

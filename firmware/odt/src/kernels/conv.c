@@ -71,6 +71,13 @@ typedef struct {
 
 #define BAND 96u /* values of an input row at a time */
 
+static void zero(int16_t* p, uint32_t n) {
+  for (; n > 0; n--) {
+    *p++ = 0;
+    __asm__(""); /* a few values: no call of memset */
+  }
+}
+
 /* Values [first, first + n) of an input row (NULL: there is none), zeros outside of it. */
 static void take_band(int16_t* band, const uint8_t* row, uint8_t dtype, uint32_t w_in,
                       int32_t first, uint32_t n) {
@@ -78,8 +85,8 @@ static void take_band(int16_t* band, const uint8_t* row, uint8_t dtype, uint32_t
   if (row && first + (int32_t)lo < (int32_t)w_in) {
     hi = least(n, (uint32_t)((int32_t)w_in - first));
   }
-  for (uint32_t i = 0; i < lo; i++) band[i] = 0;
-  for (uint32_t i = hi; i < n; i++) band[i] = 0;
+  zero(band, lo);
+  zero(band + hi, n - hi);
   const uint8_t* p = row + (first + (int32_t)lo) * (int32_t)odt_elem_bytes(dtype);
   if (hi > lo) odt_spread(band + lo, 1, p, dtype, 1, hi - lo);
 }
@@ -88,11 +95,17 @@ static void take_band(int16_t* band, const uint8_t* row, uint8_t dtype, uint32_t
 static void place_outer(const odt_conv_t* c, const gather_t* g, const segment_t* s,
                         const int16_t* band, uint32_t j, uint32_t taps) {
   int16_t* to = g->to + 8u * j + s->at;
-  uint32_t stride = c->stride_w;
-  for (uint32_t k = 0; k < taps; k++, to += 8, band += c->dil_w) {
-    if (stride == 1 && s->n == 8u) {
-      memcpy(to, band, 16);
-    } else {
+  uint32_t stride = c->stride_w, dil = c->dil_w;
+  const int16_t* end = band + taps * dil;
+  if (s->n == 8u && stride == 1) {
+    for (; band != end; band += dil, to += 8) memcpy(to, band, 16);
+  } else if (s->n == 8u) {
+    for (; band != end; band += dil, to += 8) {
+      const int16_t* p = band;
+      for (uint32_t i = 0; i < 8u; i++, p += stride) to[i] = *p;
+    }
+  } else {
+    for (; band != end; band += dil, to += 8) {
       for (uint32_t i = 0; i < s->n; i++) to[i] = band[i * stride];
     }
   }
@@ -100,15 +113,23 @@ static void place_outer(const odt_conv_t* c, const gather_t* g, const segment_t*
 
 static void place_dot(const odt_conv_t* c, const gather_t* g, const segment_t* s,
                       const int16_t* band, uint32_t j, uint32_t taps) {
-  uint32_t tile = up4(g->n), stride = c->stride_w;
-  for (uint32_t k = 0; k < taps; k++, j++, band += c->dil_w) {
+  uint32_t tile = up4(g->n), stride = c->stride_w, dil = c->dil_w;
+  const int16_t* end = band + taps * dil;
+  for (; band != end; j++, band += dil) {
     if (g->order == FOR_DOT1) {
       g->to[odt_slot1(g->wide, j)] = *band;
       continue;
     }
-    uint32_t at = odt_slot4(g->wide, tile, j, 0), step = odt_slot4(g->wide, tile, j, 1) - at;
-    int16_t* to = g->to + at + step * s->at;
-    for (uint32_t i = 0; i < s->n; i++, to += step) *to = band[i * stride];
+    uint32_t step = odt_step4(tile, j);
+    int16_t* to = g->to + odt_slot4(g->wide, tile, j, 0) + step * s->at;
+    if (s->n == 4u) {
+      to[0] = band[0];
+      to[step] = band[stride];
+      to[2u * step] = band[2u * stride];
+      to[3u * step] = band[3u * stride];
+    } else {
+      for (uint32_t i = 0; i < s->n; i++) to[i * step] = band[i * stride];
+    }
   }
 }
 
@@ -118,7 +139,8 @@ static void gather_row(const odt_conv_t* c, const gather_t* g, const segment_t* 
   int16_t band[BAND];
   uint32_t reach = (s->n - 1u) * c->stride_w;
   while (taps > 0) {
-    uint32_t some = least(taps, (BAND - 1u - reach) / c->dil_w + 1u);
+    uint32_t some = taps;
+    if (reach + (taps - 1u) * c->dil_w >= BAND) some = (BAND - 1u - reach) / c->dil_w + 1u;
     int32_t first = (int32_t)(s->ox * c->stride_w + kx * c->dil_w) - (int32_t)c->pad_l;
     take_band(band, row, dtype, c->w_in, first, reach + (some - 1u) * c->dil_w + 1u);
     if (g->order == FOR_OUTER) {
@@ -187,7 +209,7 @@ static void gather(const odt_conv_t* c, gather_t* g, const uint8_t* x, uint8_t d
 
 /* No column of the tile is left as it was. */
 static void clear_columns(const gather_t* g) {
-  if (g->order == FOR_DOT4 && g->count < 4u) memset(g->to, 0, 8u * up4(g->n));
+  if (g->order == FOR_DOT4 && g->count < 4u) odt_clear((int32_t*)(void*)g->to, 2u * up4(g->n));
 }
 
 /* ---- forward ------------------------------------------------------------------------------------
@@ -224,7 +246,7 @@ static void forward_positions(const run_t* r, uint32_t o0, const uint8_t* x, uin
                 .count = count};
   for (uint32_t o = 0; o < filters; o += ODT_TILE_ROWS) {
     uint32_t rows = least(filters - o, ODT_TILE_ROWS);
-    for (uint32_t i = 0; i < 4u * rows; i++) acc[i] = 0;
+    odt_clear(acc, 4u * rows);
     for (g.tap = 0; g.tap < taps; g.tap += ODT_TILE_COLS) {
       g.n = least(taps - g.tap, ODT_TILE_COLS);
       if (o == 0 || taps > ODT_TILE_COLS) {
@@ -282,7 +304,7 @@ static void hand_on(pull_t* p, uint32_t end) {
       int32_t* row = p->ring + (ch * p->rows + p->done % p->rows) * p->c.w_in;
       uint32_t at = ((p->group * p->c.channels + ch) * p->c.h_in + p->done) * p->c.w_in;
       odt_sink_row(p->sink, p->b, at, row, p->c.w_in);
-      memset(row, 0, 4u * p->c.w_in);
+      odt_clear(row, p->c.w_in);
     }
   }
 }
@@ -329,7 +351,7 @@ static void pull_position(const pull_t* p, const int8_t* dy, uint32_t oy, uint32
   for (uint32_t o = 0; o < p->c.filters; o += ODT_DELTA_ROWS) {
     uint32_t rows = least(p->c.filters - o, ODT_DELTA_ROWS), o0 = p->group * p->c.filters + o;
     if (!take_dy(p, dy, o0, rows, oy * p->c.w_out + ox)) continue;
-    if (!some) memset(p->sums, 0, 4u * words * per);
+    if (!some) odt_clear(p->sums, words * per);
     some = true;
     odt_dot_t(&p->w, o0, rows, 0, words, p->v, p->sums);
   }
@@ -406,7 +428,7 @@ static void grad_positions(const grad_t* t, gather_t* g, uint32_t b, uint32_t o0
 
 static void grad_sums(const grad_t* t, uint32_t o0, uint32_t rows, uint32_t tap, uint32_t n) {
   gather_t g = {.to = t->to, .order = FOR_OUTER, .tap = tap, .n = n};
-  memset(t->sums, 0, 4u * t->rows * t->tile);
+  odt_clear(t->sums, t->rows * t->tile);
   for (uint32_t b = 0; b < t->n; b++) {
     for (g.first = 0; g.first < t->c.positions; g.first += 8u) {
       g.count = least(t->c.positions - g.first, 8u);

@@ -72,7 +72,7 @@ static void forward_columns(const odt_kernel_t* k, const odt_matrix_t* w, const 
   int16_t* tile = (int16_t*)(acc + 4u * least(w->rows, ODT_TILE_ROWS));
   for (uint32_t o = 0; o < w->rows; o += ODT_TILE_ROWS) {
     uint32_t rows = least(w->rows - o, ODT_TILE_ROWS);
-    for (uint32_t i = 0; i < 4u * rows; i++) acc[i] = 0;
+    odt_clear(acc, 4u * rows);
     for (uint32_t col = 0; col < w->cols; col += ODT_TILE_COLS) {
       uint32_t n = least(w->cols - col, ODT_TILE_COLS);
       if (o == 0 || w->cols > ODT_TILE_COLS) fill_tile(k, x, b, columns, col, n, tile);
@@ -131,7 +131,7 @@ static void delta_tile(const odt_matrix_t* w, const int8_t* dy, uint32_t col, ui
                        int32_t* acc) {
   int16_t* v = (int16_t*)(acc + ODT_DELTA_COLS);
   uint32_t per = odt_per_word(w), words = (n + per - 1u) / per;
-  for (uint32_t j = 0; j < words * per; j++) acc[j] = 0;
+  odt_clear(acc, words * per);
   for (uint32_t o = 0; o < w->rows; o += ODT_DELTA_ROWS) {
     uint32_t rows = least(w->rows - o, ODT_DELTA_ROWS);
     if (col == 0 || w->rows > ODT_DELTA_ROWS) widen(dy + o, rows, v);

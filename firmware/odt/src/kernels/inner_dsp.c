@@ -278,6 +278,7 @@ static inline void axpy4(uint32_t w, uint32_t v, int32_t* a) {
   a[1] = dsp_smlabb(odd, v, a[1]);
   a[3] = dsp_smlatb(odd, v, a[3]);
 }
+#if !defined(__ARM_FEATURE_DSP)
 static inline void axpy4_top(uint32_t w, uint32_t v, int32_t* a) {
   uint32_t even = dsp_sxtb16(w), odd = dsp_sxtb16_ror8(w);
   a[0] = dsp_smlabt(even, v, a[0]);
@@ -285,11 +286,41 @@ static inline void axpy4_top(uint32_t w, uint32_t v, int32_t* a) {
   a[1] = dsp_smlabt(odd, v, a[1]);
   a[3] = dsp_smlatt(odd, v, a[3]);
 }
+#endif
 
 /* Whole panels of int8 rows: one word of each row at a time; v: pairs of rows. */
 static void columns_of_panels(const uint8_t* p, uint32_t panel_bytes, uint32_t panels,
                               const int16_t* v, int32_t* acc) {
-  int32_t a[4] = {acc[0], acc[1], acc[2], acc[3]};
+  int32_t a0 = acc[0], a1 = acc[1], a2 = acc[2], a3 = acc[3];
+#if defined(__ARM_FEATURE_DSP)
+#define COLUMNS(row, half)        \
+  "sxtb16 %[t], " row             \
+  "\n\t"                          \
+  "smlab" half                    \
+  " %[a0], %[t], %[d], %[a0]\n\t" \
+  "smlat" half                    \
+  " %[a2], %[t], %[d], %[a2]\n\t" \
+  "sxtb16 %[t], " row             \
+  ", ror #8\n\t"                  \
+  "smlab" half                    \
+  " %[a1], %[t], %[d], %[a1]\n\t" \
+  "smlat" half " %[a3], %[t], %[d], %[a3]\n\t"
+  const int16_t* end = v + 4u * panels;
+  uint32_t d, t;
+  __asm__ volatile("1:\n\t"
+                   "ldmia %[p], {r2, r3, r4, r5}\n\t"
+                   "ldr %[d], [%[v]], #4\n\t"
+                   "add %[p], %[p], %[step]\n\t" COLUMNS("r2", "b") COLUMNS("r3", "t")
+                   "ldr %[d], [%[v]], #4\n\t" COLUMNS("r4", "b") COLUMNS("r5", "t")
+                   "cmp %[v], %[end]\n\t"
+                   "bne 1b"
+                   : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [p] "+r"(p),
+                     [v] "+r"(v), [d] "=&r"(d), [t] "=&r"(t)
+                   : [end] "r"(end), [step] "r"(panel_bytes)
+                   : "r2", "r3", "r4", "r5", "cc", "memory");
+#undef COLUMNS
+#else
+  int32_t a[4] = {a0, a1, a2, a3};
   for (uint32_t i = 0; i < panels; i++, p += panel_bytes, v += 4) {
     uint32_t v01 = dsp_load(v), v23 = dsp_load(v + 2);
     axpy4(dsp_load(p), v01, a);
@@ -297,10 +328,15 @@ static void columns_of_panels(const uint8_t* p, uint32_t panel_bytes, uint32_t p
     axpy4(dsp_load(p + 8), v23, a);
     axpy4_top(dsp_load(p + 12), v23, a);
   }
-  acc[0] = a[0];
-  acc[1] = a[1];
-  acc[2] = a[2];
-  acc[3] = a[3];
+  a0 = a[0];
+  a1 = a[1];
+  a2 = a[2];
+  a3 = a[3];
+#endif
+  acc[0] = a0;
+  acc[1] = a1;
+  acc[2] = a2;
+  acc[3] = a3;
 }
 
 /* The same for the one to three rows of a last panel. */

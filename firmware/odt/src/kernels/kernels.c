@@ -53,23 +53,33 @@ void odt_sink_row(const odt_sink_t* s, uint32_t b, uint32_t i, const int32_t* v,
     for (uint32_t j = 0; j < n; j++) odt_delta_put(d, b, i + j, v[j] * (1 << s->shl));
   } else {
     const uint8_t* mask = d->mask ? odt_sample(d->mask, b) + i : NULL;
-    if (d->store) {
-      d->zeros += store_row(d->out + (size_t)b * d->count + i, v, n, mask, d->s);
-    } else {
-      d->or_abs |= or_of(v, n, mask);
-    }
+    if (!d->store || d->measure) d->or_abs |= or_of(v, n, mask);
+    if (d->store) d->zeros += store_row(d->out + (size_t)b * d->count + i, v, n, mask, d->s);
   }
 }
 
 void odt_spread(int16_t* to, uint32_t step, const uint8_t* from, uint8_t dtype, uint32_t stride,
                 uint32_t n) {
-  if (dtype == ODT_U8) {
+  if (stride == 1 && step == 1 && dtype != ODT_S16) {
+    if (dtype == ODT_U8) {
+      for (; n > 0; n--) *to++ = *from++;
+    } else {
+      for (; n > 0; n--) *to++ = (int8_t)*from++;
+    }
+  } else if (dtype == ODT_U8) {
     for (; n > 0; n--, from += stride, to += step) *to = *from;
   } else if (dtype == ODT_S8) {
     for (; n > 0; n--, from += stride, to += step) *to = (int8_t)*from;
   } else {
     const int16_t* p = (const int16_t*)(const void*)from;
     for (; n > 0; n--, p += stride, to += step) *to = *p;
+  }
+}
+
+void odt_clear(int32_t* p, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    p[i] = 0;
+    __asm__(""); /* a loop of words, no call of memset, which may go by bytes */
   }
 }
 
@@ -89,14 +99,24 @@ static void delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, const odt
   }
 }
 
+/* The first pass stores by the shift of the step before; where that turns out right, which it
+ * mostly does, there is no second. */
 void odt_kernel_delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, odt_delta_t* d) {
   odt_sink_t sink = {.d = d};
-  d->store = false;
+  bool guess = d->last && *d->last != 0xFFu;
+  d->s = guess ? *d->last : 0;
+  d->store = guess;
+  d->measure = true;
   d->or_abs = 0;
+  d->zeros = 0;
   delta(k, dy, n, &sink);
   int s = odt_bitlen64(d->or_abs) - 7;
-  d->s = s > 0 ? s : 0;
+  s = s > 0 ? s : 0;
+  if (d->last) *d->last = (uint8_t)s;
+  if (guess && d->s == s) return;
+  d->s = s;
   d->store = true;
+  d->measure = false;
   d->zeros = 0;
   delta(k, dy, n, &sink);
 }

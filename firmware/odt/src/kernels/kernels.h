@@ -51,6 +51,8 @@ void odt_kernel_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, 
  * once, with s set, to store. */
 typedef struct {
   bool store;
+  bool measure;           /* while storing, with a shift that is not known to be right yet */
+  uint8_t* last;          /* the shift of the step before, 0xFF: none; NULL: nobody remembers it */
   int s;                  /* shift of rule 1.4, second pass */
   uint32_t or_abs;        /* first pass: OR of all |d|: its bit length is that of the maximum */
   uint64_t zeros;         /* second pass */
@@ -61,10 +63,8 @@ typedef struct {
 
 static inline void odt_delta_put(odt_delta_t* d, uint32_t b, uint32_t i, int32_t v) {
   if (d->mask && odt_load(odt_sample(d->mask, b), d->mask->dtype, i) <= 0) v = 0;
-  if (!d->store) {
-    d->or_abs |= v < 0 ? 0u - (uint32_t)v : (uint32_t)v;
-    return;
-  }
+  if (!d->store || d->measure) d->or_abs |= v < 0 ? 0u - (uint32_t)v : (uint32_t)v;
+  if (!d->store) return;
   if (d->s > 0) {
     int64_t r = ((int64_t)v + ((int64_t)1 << (d->s - 1))) >> d->s;
     v = r > 127 ? 127 : r < -127 ? -127 : (int32_t)r;

@@ -52,6 +52,20 @@ static inline uint32_t odt_slot4(bool wide, uint32_t tile, uint32_t j, uint32_t 
   return j * 4u + c;
 #endif
 }
+/* From column to column. */
+static inline uint32_t odt_step4(uint32_t tile, uint32_t j) {
+  (void)tile;
+  (void)j;
+#if defined(ODT_KERNELS_DSP)
+  return 2u;
+#elif defined(ODT_KERNELS_MVE)
+  return j < (tile & ~7u) ? 8u : 4u;
+#elif defined(ODT_KERNELS_X86)
+  return tile;
+#else
+  return 1u;
+#endif
+}
 /* The same for a single column. */
 static inline uint32_t odt_slot1(bool wide, uint32_t j) {
 #if defined(ODT_KERNELS_DSP)
@@ -73,6 +87,8 @@ void odt_dot1(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col, 
  * is filled up with a zero to an even number. */
 void odt_dot_t(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col, uint32_t words,
                const int16_t* v, int32_t* acc);
+/* n zeros. */
+void odt_clear(int32_t* p, uint32_t n);
 /* n values of a sample into column c of a tile, zeros up to a multiple of 4. */
 void odt_fill4(int16_t* x, bool wide, uint32_t c, const uint8_t* from, uint8_t dtype, uint32_t n);
 void odt_fill1(int16_t* x, bool wide, const uint8_t* from, uint8_t dtype, uint32_t n);
