@@ -11,7 +11,7 @@
 #elif defined(__ARM_FEATURE_DSP)
 #define ODT_KERNELS_DSP
 #elif defined(__x86_64__)
-#define ODT_KERNELS_C
+#define ODT_KERNELS_X86
 #else
 #define ODT_KERNELS_C
 #endif
