@@ -12,4 +12,10 @@ if [ "$group" != fleet ] && [ -f "tests/bench/$group/run.py" ]; then
   exec /usr/bin/python3 -B "tests/bench/$group/run.py" "$@"
 fi
 [ "$group" != fleet ] || [ $# -eq 0 ] || shift
-exec /usr/bin/python3 -B tests/bench/bench.py --bin "${1:-build}/bin"
+build=${1:-build}
+if [ ! -x "$build/bin/odtd" ]; then
+  groups=$(cd tests/bench && echo */run.py | sed 's|/run.py||g')
+  echo "run.sh: '$build' is neither a group of figures (fleet $groups) nor a folder with bin/odtd; build that first: README.md" >&2
+  exit 2
+fi
+exec /usr/bin/python3 -B tests/bench/bench.py --bin "$build/bin"

@@ -9,6 +9,7 @@ deltas are non-zero, or the two ways of counting disagree. --json: the raw count
 import argparse
 import json
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,19 @@ IMAGES = {  # name: (board, machine, build options)
     "m3_chain32": ("mps2_an505", "mps2-an505", ["BENCH_SMALL_CORE=ON", "BENCH_CHAIN32=ON"]),
 }
 SMALL = ("m3", "m3_chain32")  # DFP16 alone, code for a core without the DSP extension
+
+
+TOOLS = {  # program: its Debian package
+    "arm-none-eabi-gcc": "gcc-arm-none-eabi", "arm-none-eabi-nm": "binutils-arm-none-eabi",
+    "arm-none-eabi-objdump": "binutils-arm-none-eabi", "qemu-system-arm": "qemu-system-arm", "gcc": "gcc",
+    "cmake": "cmake", "ninja": "ninja-build",
+}
+
+
+def check_tools(parser):
+    for tool, package in TOOLS.items():
+        if shutil.which(tool) is None:
+            parser.error(f"{tool} is not in PATH: install the Debian package {package}")
 
 
 def build(folder, name, board, options):
@@ -153,7 +167,13 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "bench-kernels")
     parser.add_argument("--only", choices=sorted(IMAGES), help="one image against the plain C kernels")
     args = parser.parse_args()
-    args.build.mkdir(parents=True, exist_ok=True)
+    try:  # before minutes of work
+        args.build.mkdir(parents=True, exist_ok=True)
+        if args.json:
+            args.json.open("a").close()
+    except OSError as error:
+        parser.error(f"cannot write {error.filename}: {error.strerror}")
+    check_tools(parser)
     plugin = build_plugin(args.build)
     wanted = [name for name in IMAGES if args.only in (None, name) or name == "m33_c"]
     runs = {}

@@ -30,6 +30,8 @@ def main():
         subprocess.run([sys.executable, "-B", ROOT / "tests/bench/learn/export_digits.py", digits], check=True)
     except subprocess.CalledProcessError as error:
         return error.returncode
+    except FileNotFoundError as error:
+        parser.error(f"{error.filename} is not in PATH; it is needed to build the bench")
     os.execv(folder / "bin/bench_learn", ["bench_learn", "--digits", str(digits), *rest])
 
 
