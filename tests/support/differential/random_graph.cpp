@@ -255,9 +255,15 @@ class Grower {
     if (!limits_.dfp16) {
       l.outputs = 2;
       for (int i = 0; i < 2; i++) {
-        int32_t m = c_.range(1, 40) * (1 << c_.range(10, 16)) + c_.range(0, 200);
+        // One draw a statement: operands have no order.
+        int32_t m = c_.range(1, 40);
+        m *= 1 << c_.range(10, 16);
+        m += c_.range(0, 200);
         if (c_.chance(5)) m = 1 << c_.range(0, 30);
-        if (c_.chance(3)) m = c_.range(-2, 0) * (1 << c_.range(0, 20));
+        if (c_.chance(3)) {
+          m = c_.range(-2, 0);
+          m *= 1 << c_.range(0, 20);
+        }
         l.offsets.push_back(m);
       }
     }
