@@ -175,6 +175,10 @@ typedef struct {
   uint32_t blocks, tile; /* how many; inputs held */
   uint32_t col, n;       /* where the tile stands, inputs in it filled up to a multiple of 4 */
   uint64_t x_norm;       /* largest sum of squares over the samples among the tile's inputs */
+  /* Sums of squares of dy up to which a row is certain to have no longer gradient than known_bits,
+   * to move no weight, to need no clipping. */
+  uint32_t known, none, tame;
+  int known_bits;
   const int8_t* from;
   uint32_t samples;
 } grad_t;
@@ -190,15 +194,17 @@ static void fill_pairs(const grad_t* t, const odt_view_t* x) {
   }
 }
 
-static uint64_t largest_norm(const grad_t* t) {
+static uint64_t largest_norm(const grad_t* t, uint8_t dtype) {
   uint64_t most = 0;
   for (uint32_t j = 0; j < t->n; j++) {
     uint64_t norm = 0;
     for (uint32_t i = 0; i < t->blocks; i++) {
       const int16_t* x = t->x + ((size_t)i * t->tile + j) * 8u;
-      int64_t sum = 0;
-      for (uint32_t r = 0; r < 8u; r++) sum += x[r] * x[r];
-      norm += (uint64_t)sum;
+      if (dtype != ODT_S16) {
+        norm += (uint32_t)odt_squares8(x);
+      } else {
+        for (uint32_t r = 0; r < 8u; r++) norm += (uint32_t)(x[r] * x[r]);
+      }
     }
     if (norm > most) most = norm;
   }
@@ -207,10 +213,14 @@ static uint64_t largest_norm(const grad_t* t) {
 
 /* dy of output o; returns the sum of its squares. */
 static uint32_t fill_dy(const grad_t* t, uint32_t o) {
-  uint32_t norm = 0;
+  uint32_t norm = 0, step = t->lay.rows;
   const int8_t* p = t->from + o;
   int16_t* to = t->dy;
-  for (uint32_t s = t->samples; s > 0; s--, p += t->lay.rows) {
+  if (t->samples == 8u) {
+    for (uint32_t s = 0; s < 8u; s++, p += step) to[s] = *p;
+    return (uint32_t)odt_squares8(to);
+  }
+  for (uint32_t s = t->samples; s > 0; s--, p += step) {
     int32_t v = *p;
     *to++ = (int16_t)v;
     norm += (uint32_t)(v * v);
@@ -230,14 +240,25 @@ static uint32_t largest_row(const grad_t* t) {
   return best;
 }
 
-/* |G| < 2^bits for certain: G^2 is at most the product of the sums of squares. */
-static bool below(const grad_t* t, uint32_t dy_norm, int bits) {
-  return bits >= 31 || (bits >= 0 && t->x_norm * dy_norm < (uint64_t)1 << (2 * bits));
+/* Up to which sum of squares of dy |G| < 2^bits for certain: G^2 is at most the product of both. */
+static uint32_t limit(const grad_t* t, int bits) {
+  if (bits < 0 || t->x_norm == 0) return bits < 0 ? 0 : UINT32_MAX;
+  if (bits >= 31) return UINT32_MAX;
+  uint64_t most = (((uint64_t)1 << (2 * bits)) - 1u) / t->x_norm;
+  return most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
 }
 
-static bool no_delta(const grad_t* t, uint32_t dy_norm, const odt_update_t* u) {
-  if (!u->fast || u->sum) return false;
-  return below(t, dy_norm, u->rounding == ODT_ROUND_HALF_UP ? u->s - 1 : u->s / 2);
+/* The limits of a tile. |d| <= (|G| >> s) + 1. */
+static void set_limits(grad_t* t, const odt_update_t* u) {
+  int none = u->rounding == ODT_ROUND_HALF_UP ? u->s - 1 : u->s / 2;
+  int tame = odt_bitlen64((uint64_t)u->d_clip) - 1 + u->s;
+  t->none = u->fast && !u->sum ? limit(t, none) : 0;
+  t->tame = u->measure && u->s >= 0 ? limit(t, tame) : 0;
+}
+
+static void set_known(grad_t* t, const odt_update_t* u) {
+  t->known_bits = u->measure ? odt_bitlen64(u->or_abs) : 31;
+  t->known = limit(t, t->known_bits);
 }
 
 static void grad_row(const grad_t* t, uint32_t o, odt_update_t* u) {
@@ -257,16 +278,15 @@ static void grad_row(const grad_t* t, uint32_t o, odt_update_t* u) {
 }
 
 /* Row o, unless its gradients can neither be longer than what was measured nor move a weight. */
-static void visit_row(const grad_t* t, uint32_t o, odt_update_t* u) {
+static void visit_row(grad_t* t, uint32_t o, odt_update_t* u) {
   uint32_t norm = fill_dy(t, o);
   if (norm == 0) return;
-  bool known = !u->measure || below(t, norm, odt_bitlen64(u->or_abs));
-  if (known && (!u->apply || no_delta(t, norm, u))) return;
-  /* |d| <= (|G| >> s) + 1 */
-  u->tame = known && u->measure && u->s >= 0 &&
-            below(t, norm, odt_bitlen64((uint64_t)u->d_clip) - 1 + u->s);
+  bool known = norm <= t->known;
+  if (known && (!u->apply || norm <= t->none)) return;
+  u->tame = known && norm <= t->tame;
   grad_row(t, o, u);
   u->tame = false;
+  if (u->measure && odt_bitlen64(u->or_abs) != t->known_bits) set_known(t, u);
 }
 
 void odt_dense_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy, uint32_t n,
@@ -288,8 +308,10 @@ void odt_dense_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy
       t.x_norm = u->kept_norm;
     } else {
       fill_pairs(&t, x);
-      t.x_norm = largest_norm(&t);
+      t.x_norm = largest_norm(&t, x->dtype);
     }
+    set_limits(&t, u);
+    set_known(&t, u);
     visit_row(&t, first, u);
     for (uint32_t o = 0; o < t.lay.rows; o++) {
       if (o != first) visit_row(&t, o, u);

@@ -44,6 +44,23 @@ static uint32_t store_row(int8_t* out, const int32_t* v, uint32_t n, const uint8
   return zeros;
 }
 
+/* Both at once, for the pass that stores on trial. */
+static uint32_t store_trial(odt_delta_t* d, int8_t* out, const int32_t* v, uint32_t n,
+                            const uint8_t* mask) {
+  uint32_t zeros = 0, or_abs = 0;
+  int s = d->s;
+  for (uint32_t j = 0; j < n; j++) {
+    int32_t a = mask && mask[j] == 0 ? 0 : v[j], sign = a >> 31;
+    or_abs |= (uint32_t)(a ^ sign) - (uint32_t)sign;
+    if (s > 0) a = ((a >> (s - 1)) + 1) >> 1;
+    a = a > 127 ? 127 : a < -127 ? -127 : a;
+    if (a == 0) zeros++;
+    out[j] = (int8_t)a;
+  }
+  d->or_abs |= or_abs;
+  return zeros;
+}
+
 void odt_sink_row(const odt_sink_t* s, uint32_t b, uint32_t i, const int32_t* v, uint32_t n) {
   odt_delta_t* d = s->d;
   if (!d) {
@@ -53,8 +70,14 @@ void odt_sink_row(const odt_sink_t* s, uint32_t b, uint32_t i, const int32_t* v,
     for (uint32_t j = 0; j < n; j++) odt_delta_put(d, b, i + j, v[j] * (1 << s->shl));
   } else {
     const uint8_t* mask = d->mask ? odt_sample(d->mask, b) + i : NULL;
-    if (!d->store || d->measure) d->or_abs |= or_of(v, n, mask);
-    if (d->store) d->zeros += store_row(d->out + (size_t)b * d->count + i, v, n, mask, d->s);
+    int8_t* out = d->out + (size_t)b * d->count + i;
+    if (!d->store) {
+      d->or_abs |= or_of(v, n, mask);
+    } else if (d->measure) {
+      d->zeros += store_trial(d, out, v, n, mask);
+    } else {
+      d->zeros += store_row(out, v, n, mask, d->s);
+    }
   }
 }
 
@@ -77,9 +100,13 @@ void odt_spread(int16_t* to, uint32_t step, const uint8_t* from, uint8_t dtype, 
 }
 
 void odt_clear(int32_t* p, uint32_t n) {
-  for (uint32_t i = 0; i < n; i++) {
-    p[i] = 0;
-    __asm__(""); /* a loop of words, no call of memset, which may go by bytes */
+  for (; n >= 4u; n -= 4u, p += 4) {
+    p[0] = p[1] = p[2] = p[3] = 0;
+    __asm__(""); /* loops of words, no call of memset, which may go by bytes */
+  }
+  for (; n > 0; n--) {
+    *p++ = 0;
+    __asm__("");
   }
 }
 

@@ -5,6 +5,9 @@
 
 #include "kernels/kernels.h"
 #include "kernels/layout.h"
+#if defined(ODT_KERNELS_DSP)
+#include "kernels/dsp.h"
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -103,6 +106,20 @@ uint32_t odt_outer_measure(const int16_t* x, uint32_t n, const int16_t* dy);
 
 /* Once per pass, before odt_update_words. */
 void odt_update_prepare(odt_update_t* u);
+/* Sum of eight squares, of widened bytes. */
+#if defined(ODT_KERNELS_DSP)
+static inline int32_t odt_squares8(const int16_t* x) {
+  uint32_t a = dsp_load(x), b = dsp_load(x + 2), c = dsp_load(x + 4), d = dsp_load(x + 6);
+  return dsp_smlad(a, a, dsp_smlad(b, b, dsp_smlad(c, c, dsp_smlad(d, d, 0))));
+}
+#else
+static inline int32_t odt_squares8(const int16_t* x) {
+  int32_t sum = 0;
+  for (uint32_t i = 0; i < 8u; i++) sum += x[i] * x[i];
+  return sum;
+}
+#endif
+
 /* Gradients g[0..n) of row o from column col (a multiple of 4) on, |g| <= 2^30; n may run into the
  * row's padding, where g is 0. Measures and applies as u says. */
 void odt_update_words(odt_update_t* u, const odt_layout_t* lay, uint32_t o, uint32_t col,
