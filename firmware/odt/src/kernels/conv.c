@@ -71,6 +71,10 @@ static void store_positions(const run_t* r, uint32_t o, uint32_t rows, uint32_t 
   for (uint32_t i = 0; i < rows; i++, acc += step) {
     odt_requant_t q = odt_requant_of(r->k->op, r->k->off, o + i, r->k->w.shl);
     uint32_t at = (o + i) * r->c.positions + first;
+    if (r->k->out->dtype != ODT_S16 && odt_requant_plain(&q)) {
+      for (uint32_t j = 0; j < count; j++) y[at + j] = (uint8_t)odt_requant_shift(&q, acc[j]);
+      continue;
+    }
     for (uint32_t j = 0; j < count; j++) {
       odt_store(y, r->k->out->dtype, at + j, odt_requant(&q, acc[j]));
     }
@@ -82,11 +86,12 @@ static void forward_positions(const run_t* r, uint32_t o0, const uint8_t* x, uin
                               uint32_t count, uint8_t* y) {
   int32_t* acc = r->k->scratch;
   uint32_t taps = r->c.taps, filters = r->c.filters;
-  odt_gather_t g = {.to = (int16_t*)(acc + 4u * least(filters, ODT_TILE_ROWS)),
-                    .order = count > 1u ? ODT_FOR_DOT4 : ODT_FOR_DOT1,
-                    .wide = r->w.wide,
-                    .first = first,
-                    .count = count};
+  odt_gather_t g; /* segments as they are */
+  g.to = (int16_t*)(acc + 4u * least(filters, ODT_TILE_ROWS));
+  g.order = count > 1u ? ODT_FOR_DOT4 : ODT_FOR_DOT1;
+  g.wide = r->w.wide;
+  g.first = first;
+  g.count = count;
   for (uint32_t o = 0; o < filters; o += ODT_TILE_ROWS) {
     uint32_t rows = least(filters - o, ODT_TILE_ROWS);
     odt_clear(acc, 4u * rows);
@@ -271,7 +276,12 @@ static void grad_positions(const grad_t* t, odt_gather_t* g, uint32_t b, uint32_
 }
 
 static void grad_sums(const grad_t* t, uint32_t o0, uint32_t rows, uint32_t tap, uint32_t n) {
-  odt_gather_t g = {.to = t->to, .order = ODT_FOR_OUTER, .tap = tap, .n = n};
+  odt_gather_t g;
+  g.to = t->to;
+  g.order = ODT_FOR_OUTER;
+  g.wide = false;
+  g.tap = tap;
+  g.n = n;
   odt_clear(t->sums, t->rows * t->tile);
   for (uint32_t b = 0; b < t->n; b++) {
     for (g.first = 0; g.first < t->c.positions; g.first += 8u) {

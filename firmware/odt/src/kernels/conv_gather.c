@@ -40,10 +40,7 @@ static void place_outer(const odt_conv_t* c, const odt_gather_t* g, const odt_se
   } else if (s->n == 8u) {
     for (; band != end; band += dil, to += 8) {
       const int16_t* p = band;
-      for (uint32_t i = 0; i < 8u; i += 2u, p += 2u * stride) {
-        uint32_t two = (uint16_t)p[0] | (uint32_t)p[stride] << 16;
-        memcpy(to + i, &two, 4);
-      }
+      for (uint32_t i = 0; i < 8u; i++, p += stride) to[i] = *p;
     }
   } else {
     for (; band != end; band += dil, to += 8) {

@@ -39,6 +39,12 @@ static void store_outputs(const odt_kernel_t* k, uint32_t o0, uint32_t rows, uin
   for (uint32_t r = 0; r < rows; r++, acc += step) {
     odt_requant_t q = odt_requant_of(k->op, k->off, o0 + r, k->w.shl);
     uint32_t at = o0 + r;
+    if (bytes && odt_requant_plain(&q)) {
+      uint8_t* p = y + at;
+      for (uint32_t c = 0; c < columns; c++, p += count)
+        *p = (uint8_t)odt_requant_shift(&q, acc[c]);
+      continue;
+    }
     for (uint32_t c = 0; c < columns; c++, at += count) {
       int32_t v = odt_requant(&q, acc[c]);
       if (bytes) {
@@ -183,10 +189,36 @@ typedef struct {
   uint32_t samples;
 } grad_t;
 
+/* n inputs of samples s (even) and s + 1, zeros behind them. */
+static void fill_two(const grad_t* t, uint32_t s, const uint8_t* a, const uint8_t* b, uint8_t dtype,
+                     uint32_t n) {
+  uint8_t* to = (uint8_t*)(t->x + (size_t)(s / 8u) * t->tile * 8u + s % 8u);
+  const uint8_t* end = a + n;
+  uint32_t two = 0;
+  if (dtype == ODT_U8) {
+    for (; a != end; to += 16) {
+      two = *a++ | (uint32_t)*b++ << 16;
+      memcpy(to, &two, 4);
+    }
+  } else {
+    for (; a != end; to += 16) {
+      two = ((uint32_t)(int8_t)*a++ & 0xFFFFu) | (uint32_t)(int8_t)*b++ << 16;
+      memcpy(to, &two, 4);
+    }
+  }
+  two = 0;
+  for (uint32_t j = n; j < t->n; j++, to += 16) memcpy(to, &two, 4);
+}
+
 /* The tile's inputs of all samples, eight by eight. */
 static void fill_pairs(const grad_t* t, const odt_view_t* x) {
   uint32_t n = least(t->lay.cols - t->col, t->n), skip = t->col * odt_elem_bytes(x->dtype);
   for (uint32_t s = 0; s < 8u * t->blocks; s++) {
+    if (s + 1u < t->samples && x->dtype != ODT_S16) { /* two at once */
+      fill_two(t, s, odt_sample(x, s) + skip, odt_sample(x, s + 1u) + skip, x->dtype, n);
+      s++;
+      continue;
+    }
     int16_t* to = t->x + (size_t)(s / 8u) * t->tile * 8u + s % 8u;
     uint32_t have = s < t->samples ? n : 0;
     if (have) odt_spread(to, 8, odt_sample(x, s) + skip, x->dtype, 1, n);

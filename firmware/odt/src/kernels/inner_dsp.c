@@ -165,13 +165,8 @@ static uint32_t tail_word(const uint8_t* p, uint32_t n) {
 void odt_dot4(const odt_matrix_t* w, uint32_t row, uint32_t rows, uint32_t col, uint32_t n,
               const int16_t* x, int32_t* acc) {
   const uint32_t* x2 = (const uint32_t*)(const void*)x;
-  words_t at = {0};
   for (uint32_t r = 0; r < rows; r++, acc += 4) {
-    if (r == 0 || !w->packed || (row + r) % ODT_PANEL == 0) {
-      at = words_of(w, row + r, col);
-    } else {
-      at.p += 4; /* the next row of the panel */
-    }
+    words_t at = words_of(w, row + r, col);
     if (w->wide) {
       dot4_wide(w, at, x2, (n + 1u) / 2u, acc);
     } else if (!w->packed) {

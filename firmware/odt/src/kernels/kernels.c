@@ -37,7 +37,8 @@ static uint32_t store_row(int8_t* out, const int32_t* v, uint32_t n, const uint8
   for (uint32_t j = 0; j < n; j++) {
     int32_t a = mask && mask[j] == 0 ? 0 : v[j];
     if (s > 0) a = ((a >> (s - 1)) + 1) >> 1; /* HALF_UP, and no sum that could overflow */
-    a = a > 127 ? 127 : a < -127 ? -127 : a;
+    a = a > 127 ? 127 : a < -128 ? -128 : a;  /* one SSAT */
+    if (a == -128) a = -127;
     if (a == 0) zeros++;
     out[j] = (int8_t)a;
   }
@@ -53,7 +54,8 @@ static uint32_t store_trial(odt_delta_t* d, int8_t* out, const int32_t* v, uint3
     int32_t a = mask && mask[j] == 0 ? 0 : v[j], sign = a >> 31;
     or_abs |= (uint32_t)(a ^ sign) - (uint32_t)sign;
     if (s > 0) a = ((a >> (s - 1)) + 1) >> 1;
-    a = a > 127 ? 127 : a < -127 ? -127 : a;
+    a = a > 127 ? 127 : a < -128 ? -128 : a; /* one SSAT */
+    if (a == -128) a = -127;
     if (a == 0) zeros++;
     out[j] = (int8_t)a;
   }

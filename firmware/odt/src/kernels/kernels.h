@@ -144,6 +144,15 @@ static inline int32_t odt_requant(const odt_requant_t* q, int32_t acc) {
   return a < q->lo ? q->lo : a > q->hi ? q->hi : a;
 }
 
+/* The usual case of odt_requant: neither mult nor shl. */
+static inline bool odt_requant_plain(const odt_requant_t* q) { return q->mult == 0 && q->shl == 0; }
+static inline int32_t odt_requant_shift(const odt_requant_t* q, int32_t acc) {
+  int32_t a;
+  if (__builtin_add_overflow(acc, q->off, &a)) a = acc < 0 ? INT32_MIN : INT32_MAX;
+  a >>= q->k;
+  return a < q->lo ? q->lo : a > q->hi ? q->hi : a;
+}
+
 /* Where raw delta contributions go: into d, or added to acc. */
 typedef struct {
   odt_delta_t* d; /* NULL: acc */
