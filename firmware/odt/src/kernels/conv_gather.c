@@ -121,8 +121,6 @@ static bool gather_runs(const odt_conv_t* c, const odt_gather_t* g, const uint8_
   return true;
 }
 
-/* x: the group's first plane. What stands behind the last position counts for nothing, what stands
- * behind the last tap is 0. */
 void odt_conv_gather(const odt_conv_t* c, odt_gather_t* g, const uint8_t* x, uint8_t dtype) {
   if (gather_runs(c, g, x, dtype)) return;
   uint32_t row_bytes = c->w_in * odt_elem_bytes(dtype), area = c->k_h * c->k_w;
