@@ -25,8 +25,9 @@ static void take_band(int16_t* band, const uint8_t* row, uint8_t dtype, uint32_t
   }
   zero(band, lo);
   zero(band + hi, n - hi);
-  const uint8_t* p = row + (first + (int32_t)lo) * (int32_t)odt_elem_bytes(dtype);
-  if (hi > lo) odt_spread(band + lo, 1, p, dtype, 1, hi - lo);
+  if (hi == lo) return;
+  odt_spread(band + lo, 1, row + (first + (int32_t)lo) * (int32_t)odt_elem_bytes(dtype), dtype, 1,
+             hi - lo);
 }
 
 /* Taps [j, j + taps) of a segment out of a band. */
