@@ -18,10 +18,10 @@ Rows adapt_rows(const IntNet& net, const Set& train) {
   fine.epochs = kEpochs;
   odt_run_spec_t ti = plain_run(8, {1, 1, 1});
   ti.epochs = kEpochs;
-  odt_run_spec_t sr = int8_run(net, train, kEpochs);
-  sr.rounding = ODT_ROUND_SR;
+  odt_run_spec_t psto = int8_run(net, train, kEpochs);
+  psto.rounding = ODT_ROUND_PSTO;
   return {{"int8", int8_run(net, train, kEpochs)},
-          {"int8_sr", sr},
+          {"int8_psto", psto},
           {"int8_mu1", ti},
           {"k15", fine},
           {"literal_mu1", literal_run(1, kEpochs)},

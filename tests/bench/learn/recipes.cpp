@@ -11,7 +11,9 @@ odt_run_spec_t int8_run(const IntNet& net, const Set& train, int epochs) {
   const odt_model_t& m = net.model();
   const bool mild = training::judge_drift({net.correct(train), train.count},
                                           {m.src_correct, m.src_total}) == training::Drift::kMild;
-  odt_run_spec_t s = mild ? plain_run(8, {1, 0, -1}) : plain_run(8, {3, 1, -1});
+  odt_run_spec_t s = mild ? plain_run(8, {1, 0, -2}) : plain_run(8, {3, 2, -1});
+  s.rounding = ODT_ROUND_SR;
+  s.sr_seed = 1;
   s.mu_offset = -3;
   s.dead_zone = 4;
   s.epochs = static_cast<std::uint16_t>(epochs);

@@ -7,9 +7,9 @@
 
 namespace odt::learn {
 
-// Pure int8 for models with TARGET_MAG: k 8, PSTO, MSE with dead zone 4, mu_offset -3, batch 8; mu
-// 3 -> 1 -> -1, or 1 -> 0 -> -1 where the model still does 5/6 of its own accuracy on the training
-// samples.
+// Pure int8 for models with TARGET_MAG: k 8, SR, MSE with dead zone 4, mu_offset -3, batch 8;
+// mu 3 -> 2 -> -1, or 1 -> 0 -> -2 where the model still does 5/6 of its own accuracy on the
+// training samples.
 odt_run_spec_t int8_run(const IntNet& net, const Set& train, int epochs);
 // The seed's double shift (rule 1.11) with TI's loss.
 odt_run_spec_t literal_run(int mu, int epochs);
