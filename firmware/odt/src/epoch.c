@@ -1,6 +1,7 @@
 /* Rule 1.10: guard and alarms; rule 1.14: the epoch's record. */
 #include <string.h>
 
+#include "canonical.h"
 #include "dfp/dfp.h"
 #include "kernels/layout.h"
 
@@ -56,6 +57,8 @@ static void keep_best(odt_trainer_t* t, uint32_t correct) {
   t->best_step = t->step;
   t->best_correct = correct;
   t->best_missing = false;
+  t->best_whole = true;
+  if (t->write_kind == ODT_FORM_BEST) t->write_bad = true; /* its bytes lay here */
   odt_weights_hash(t, true, t->best_hash);
 }
 

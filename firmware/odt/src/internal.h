@@ -90,6 +90,9 @@ void odt_loss_values(const odt_run_spec_t* spec, uint32_t n, const int8_t* z, co
                      int8_t* dy, uint64_t* loss);
 /* odt_samples_fit but for the labels themselves. */
 odt_status_t odt_samples_shape(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err);
+/* The label of sample i; without classes: nothing. */
+odt_status_t odt_samples_label(const odt_samples_t* s, const odt_model_t* m, uint32_t i,
+                               odt_error_t* err);
 
 int32_t odt_m_max(int k);
 /* The guard's score is a loss (regression, autoencoder) and no count. */

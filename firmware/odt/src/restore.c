@@ -272,6 +272,7 @@ static void start_write(odt_trainer_t* t, odt_form_t form) {
   t->write_bad = false;
   if (form == ODT_FORM_BEST) {
     t->best_missing = true;
+    t->best_whole = false;
   } else {
     t->weights_valid = false;
   }
@@ -321,7 +322,7 @@ static void find_best(odt_trainer_t* t) {
   t->best_missing = false;
   if (!t->spec.guard || t->best_correct == ODT_NONE) return;
   odt_weights_hash(t, true, hash);
-  t->best_missing = memcmp(hash, t->best_hash, 32) != 0;
+  t->best_missing = !t->best_whole || memcmp(hash, t->best_hash, 32) != 0;
 }
 
 odt_status_t odt_weights_write(odt_trainer_t* t, bool best, uint32_t offset, const uint8_t* in,
@@ -334,6 +335,7 @@ odt_status_t odt_weights_write_end(odt_trainer_t* t, bool best, odt_error_t* err
   if (st != ODT_OK) return st;
   t->write_kind = 0;
   if (best) {
+    t->best_whole = true;
     find_best(t);
     return ODT_OK;
   }

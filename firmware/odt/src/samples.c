@@ -70,6 +70,10 @@ odt_status_t odt_samples_shape(const odt_samples_t* s, const odt_model_t* m, odt
       return odt_fail(err, ODT_FAILED_PRECONDITION, "samples: frozen, and the model has no cut", -1,
                       1, 0, 0);
     }
+    /* Its batches have exponents of their own: what an earlier pass left cannot stand in. */
+    if (m->arith == ODT_ARITH_DFP16) {
+      return odt_fail(err, ODT_FAILED_PRECONDITION, "samples: frozen (DFP16)", -1, 1, 0, 0);
+    }
     source = m->cut;
   }
   const odt_tensor_t* in = &m->tensors[source];
@@ -83,12 +87,16 @@ odt_status_t odt_samples_shape(const odt_samples_t* s, const odt_model_t* m, odt
   return fit_targets(s, m, err);
 }
 
+odt_status_t odt_samples_label(const odt_samples_t* s, const odt_model_t* m, uint32_t i,
+                               odt_error_t* err) {
+  if (m->task != ODT_TASK_CLASSIFY) return ODT_OK;
+  if (s->labels[i] >= 0 && s->labels[i] < m->n_classes) return ODT_OK;
+  return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: label", (int32_t)i, s->labels[i], 0,
+                  m->n_classes - 1);
+}
+
 odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err) {
   odt_status_t st = odt_samples_shape(s, m, err);
-  for (uint32_t i = 0; st == ODT_OK && m->task == ODT_TASK_CLASSIFY && i < s->count; i++) {
-    if (s->labels[i] >= 0 && s->labels[i] < m->n_classes) continue;
-    st = odt_fail(err, ODT_INVALID_ARGUMENT, "samples: label", (int32_t)i, s->labels[i], 0,
-                  m->n_classes - 1);
-  }
+  for (uint32_t i = 0; st == ODT_OK && i < s->count; i++) st = odt_samples_label(s, m, i, err);
   return st;
 }

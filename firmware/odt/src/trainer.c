@@ -71,7 +71,8 @@ odt_status_t odt_trainer_init(odt_trainer_t* t, const odt_model_t* m, const odt_
   if (st != ODT_OK) return st;
   odt_memory_plan_t plan;
   odt_trainer_plan(m, spec, resident, &plan);
-  if (plan.total_bytes > arena_bytes) {
+  /* UINT32_MAX stands for all that is more. */
+  if (plan.total_bytes > arena_bytes || plan.total_bytes == UINT32_MAX) {
     return odt_fail(err, ODT_RESOURCE_EXHAUSTED, "arena bytes", -1, arena_bytes, plan.total_bytes,
                     INT32_MAX);
   }
@@ -215,7 +216,7 @@ odt_status_t odt_trainer_step(odt_trainer_t* t, const odt_samples_t* batch, odt_
     st = odt_fail(err, ODT_INVALID_ARGUMENT, "batch: count", -1, batch->count, next_batch(t),
                   next_batch(t));
   }
-  if (st == ODT_OK) st = odt_dfp_samples_fit(batch, t->model, err);
+  if (st == ODT_OK) st = odt_samples_fit(batch, t->model, err);
   if (st != ODT_OK) return st;
   odt_view_t x = samples_view(t, batch, NULL);
   run_step(t, batch, &x, batch->count, rec);
@@ -235,13 +236,20 @@ odt_status_t odt_trainer_step_resident(odt_trainer_t* t, const odt_samples_t* tr
                     t->spec.train_samples, t->spec.train_samples);
   }
   if (t->order_epoch != t->epoch) {
-    st = odt_dfp_samples_fit(train, t->model, err);
+    st = odt_samples_fit(train, t->model, err);
     if (st != ODT_OK) return st;
     odt_order(t->spec.order_seed, t->epoch, t->spec.train_samples, t->order);
     t->order_epoch = t->epoch;
   }
-  odt_view_t x = samples_view(t, train, t->order + t->position);
-  run_step(t, train, &x, next_batch(t), rec);
+  const uint16_t* batch = t->order + t->position;
+  uint32_t n = next_batch(t);
+  st = odt_samples_shape(train, t->model, err); /* they may be others than at the epoch's start */
+  for (uint32_t i = 0; st == ODT_OK && i < n; i++) {
+    st = odt_samples_label(train, t->model, batch[i], err);
+  }
+  if (st != ODT_OK) return st;
+  odt_view_t x = samples_view(t, train, batch);
+  run_step(t, train, &x, n, rec);
   return ODT_OK;
 }
 
@@ -295,7 +303,6 @@ odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t
                               uint32_t* correct, uint64_t* loss, uint32_t* confusion) {
   if (!t->weights_valid) return ODT_FAILED_PRECONDITION;
   const odt_model_t* m = t->model;
-  bool classes = m->task == ODT_TASK_CLASSIFY;
   if (first > s->count || n > s->count - first) return ODT_OUT_OF_RANGE;
   if (m->arith == ODT_ARITH_DFP16) {
     return odt_dfp_eval(t, s, first, n, correct, loss, confusion);
@@ -304,12 +311,13 @@ odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t
   if (st != ODT_OK) return st;
   odt_view_t x = samples_view(t, s, NULL);
   for (uint32_t i = first; i < first + n; i++) {
-    if (classes && (s->labels[i] < 0 || s->labels[i] >= m->n_classes)) return ODT_INVALID_ARGUMENT;
+    st = odt_samples_label(s, m, i, NULL);
+    if (st != ODT_OK) return st;
     x.base = s->data + (size_t)i * x.stride;
     odt_forward(t, &x, 1);
     odt_view_t z = odt_view_of(t, m->logits, &x);
     *correct += sample_loss(t, s, i, &x, &z, 0, NULL, loss) ? 1u : 0u;
-    if (!confusion || !classes) continue;
+    if (!confusion || m->task != ODT_TASK_CLASSIFY) continue;
     confusion[(uint32_t)s->labels[i] * m->n_classes +
               odt_predicted(m->n_classes, (const int8_t*)z.base)]++;
   }

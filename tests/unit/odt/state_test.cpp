@@ -284,5 +284,43 @@ TEST_F(State, PushedWeightsResetTheStaleShift) {
   EXPECT_EQ(a.trainer()->layers[1].b_prev, 0);
 }
 
+// A best of the run's own takes the place of one that was only half written, for good.
+TEST_F(State, HalfAWrittenBestEndsWithTheRunsOwnBest) {
+  Rig rig(build_image(net_));
+  rig.start(spec_);
+  odt_trainer_t* t = rig.trainer();
+  ASSERT_EQ(odt_trainer_set_start(t, 5, 21), ODT_OK);
+  std::vector<uint8_t> other = weights_of(t, true);
+  auto n = static_cast<uint32_t>(other.size());
+  ASSERT_EQ(odt_weights_write(t, true, 0, other.data(), n / 2, &err_), ODT_OK);
+  EXPECT_TRUE(odt_trainer_best_missing(t));
+  while (!odt_trainer_epoch_complete(t)) advance(t);
+  advance(t);  // better than the start
+  EXPECT_FALSE(odt_trainer_best_missing(t));
+  std::vector<uint8_t> best = weights_of(t);
+  EXPECT_EQ(weights_of(t, true), best);
+  EXPECT_EQ(odt_weights_write(t, true, n / 2, other.data() + n / 2, n - n / 2, &err_),
+            ODT_INVALID_ARGUMENT);
+  EXPECT_EQ(odt_weights_write_end(t, true, &err_), ODT_INVALID_ARGUMENT);
+  EXPECT_EQ(weights_of(t, true), best);
+}
+
+// What a refused write left behind is no best, even under a state that names its hash.
+TEST_F(State, RefusedValuesNeverBecomeTheBest) {
+  Rig rig(build_image(net_));
+  rig.start(spec_);
+  odt_trainer_t* t = rig.trainer();
+  ASSERT_EQ(odt_trainer_set_start(t, 5, 21), ODT_OK);
+  std::vector<uint8_t> state = state_of(t), bad = weights_of(t, true);
+  bad[64] = 0x00;
+  bad[65] = 0x80;  // first weight -32768: not of k 12
+  EXPECT_EQ(push_weights(t, true, bad), ODT_INVALID_ARGUMENT);
+  std::vector<uint8_t> hash(32);
+  odt_weights_hash(t, true, hash.data());
+  std::copy(hash.begin(), hash.end(), state.begin() + 128);
+  ASSERT_EQ(push_state(t, state, 1000), ODT_OK) << err_.what;
+  EXPECT_TRUE(odt_trainer_best_missing(t));
+}
+
 }  // namespace
 }  // namespace odt::testing

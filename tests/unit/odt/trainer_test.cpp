@@ -275,5 +275,25 @@ TEST_F(Trainer, FrozenOpsInFront) {
   EXPECT_NE(stored(rig.trainer()->layers[0]), Values(dense.weights.begin(), dense.weights.end()));
 }
 
+TEST_F(Trainer, OtherSamplesWithinAnEpochAreCheckedToo) {
+  Rig rig(build_image(net_));
+  rig.start(spec_);
+  odt_trainer_t* t = rig.trainer();
+  odt_step_record_t rec;
+  ASSERT_EQ(odt_trainer_step_resident(t, &train_, &rec, &err_), ODT_OK);
+  odt_samples_t other = train_;
+  other.sample_len++;
+  EXPECT_EQ(odt_trainer_step_resident(t, &other, &rec, &err_), ODT_INVALID_ARGUMENT);
+  EXPECT_STREQ(err_.what, "samples: sample_len");
+  std::vector<int8_t> labels(train_.count, -1);
+  other = train_;
+  other.labels = labels.data();
+  EXPECT_EQ(odt_trainer_step_resident(t, &other, &rec, &err_), ODT_INVALID_ARGUMENT);
+  EXPECT_STREQ(err_.what, "samples: label");
+  EXPECT_EQ(err_.got, -1);
+  EXPECT_EQ(odt_trainer_step_count(t), 1u);
+  EXPECT_EQ(odt_trainer_step_resident(t, &train_, &rec, &err_), ODT_OK);
+}
+
 }  // namespace
 }  // namespace odt::testing

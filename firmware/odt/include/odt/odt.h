@@ -171,7 +171,7 @@ static inline bool odt_samples_frozen(const odt_samples_t* s) {
 /* Checks samples against a model (dtype, length, labels < n_classes or number of targets). A
  * regression wants targets, a classifier labels; an autoencoder targets where its samples are
  * frozen (its inputs are not there). Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (frozen samples,
- * model without a cut). */
+ * model without a cut or DFP16). */
 odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err);
 
 /* ---- run settings -----------------------------------------------------------------------------
@@ -302,16 +302,19 @@ void odt_trainer_plan(const odt_model_t* m, const odt_run_spec_t* spec, bool res
                       odt_memory_plan_t* plan);
 
 /* Lays out the arena (8-byte aligned) and loads the image's weights. Step 0. Errors:
- * RESOURCE_EXHAUSTED (err->got arena bytes, limit_lo bytes needed), those of odt_run_spec_check. */
+ * RESOURCE_EXHAUSTED (err->got arena bytes, limit_lo bytes needed), INVALID_ARGUMENT (address),
+ * those of odt_run_spec_check. */
 odt_status_t odt_trainer_init(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_t* spec,
                               bool resident, void* arena, uint32_t arena_bytes, odt_error_t* err);
 
 /* One training step on a batch already in order (1..spec.batch samples). Errors:
- * FAILED_PRECONDITION (epoch or run is complete), INVALID_ARGUMENT (batch size is not the one that
- * rule 1.8 gives for this position). */
+ * FAILED_PRECONDITION (epoch or run is complete, weights being written), INVALID_ARGUMENT (batch
+ * size is not the one that rule 1.8 gives for this position), those of odt_samples_fit. */
 odt_status_t odt_trainer_step(odt_trainer_t* t, const odt_samples_t* batch, odt_step_record_t* rec,
                               odt_error_t* err);
-/* The same from resident samples: picks the batch by rule 1.8. */
+/* The same from resident samples: picks the batch by rule 1.8. Every label is checked at an epoch's
+ * first step, later those of the batch. Errors: as above; FAILED_PRECONDITION (set up for streamed
+ * batches), INVALID_ARGUMENT (train->count, samples that do not fit the model). */
 odt_status_t odt_trainer_step_resident(odt_trainer_t* t, const odt_samples_t* train,
                                        odt_step_record_t* rec, odt_error_t* err);
 /* Rule 1.12, steering: moves a layer's precision to k in unit steps, between two steps of an epoch;
@@ -323,18 +326,23 @@ bool odt_trainer_epoch_complete(const odt_trainer_t* t);
 /* Ends the epoch: guard check with the held-out counts (total 0: none; regressions and
  * autoencoders: heldout_correct is the held-out loss, at most 0xFFFFFFFE, less is better), alarms,
  * record with state hash. After the last epoch it also applies the guard (weights := best, b_prev
- * reset) BEFORE hashing. */
+ * reset) BEFORE hashing. Errors: FAILED_PRECONDITION (epoch not complete, weights being written,
+ * the last epoch of a guarded run whose best's weights are missing), INVALID_ARGUMENT
+ * (heldout_correct over heldout_total). */
 odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
                                    uint32_t heldout_total, odt_epoch_record_t* rec,
                                    odt_error_t* err);
 bool odt_trainer_done(const odt_trainer_t* t);
 /* Sets the guard's start score (held-out before training); once, at step 0, after any pushed
- * weights: with a guard the weights as they are become the best so far. */
+ * weights: with a guard the weights as they are become the best so far. total and correct 0: no
+ * score, nothing is set. Errors: FAILED_PRECONDITION (set already, later than step 0, weights being
+ * written), INVALID_ARGUMENT (correct over total). */
 odt_status_t odt_trainer_set_start(odt_trainer_t* t, uint32_t heldout_correct,
                                    uint32_t heldout_total);
 
-/* Logits of one sample with the current weights; scratch inside the arena. Touches no training
- * state. */
+/* Logits of one sample of the network input, in its dtype (S16: 2-byte aligned), with the current
+ * weights; scratch inside the arena. Touches no training state. Errors: FAILED_PRECONDITION
+ * (weights being written), as below. */
 odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* logits);
 /* DFP16: the same at full width; real value = logit * 2^exponent. (odt_trainer_infer gives their
  * upper 8 bits.) Errors: FAILED_PRECONDITION (other arithmetic). */
@@ -348,8 +356,11 @@ odt_status_t odt_trainer_score(odt_trainer_t* t, const uint8_t* sample, uint32_t
  * train and evaluate to the same bits. Errors: FAILED_PRECONDITION (no cut), UNIMPLEMENTED (DFP16,
  * whose batches have exponents of their own). */
 odt_status_t odt_trainer_freeze(odt_trainer_t* t, const uint8_t* sample, uint8_t* out);
-/* Adds n samples to counts: *correct, *loss, and confusion (u32 [n_classes][n_classes], row =
- * label; may be NULL). Without classes: *loss alone. */
+/* Adds samples [first, first + n) to counts: *correct, *loss, and confusion (u32
+ * [n_classes][n_classes], row = label; may be NULL). Without classes: *loss alone. Errors:
+ * FAILED_PRECONDITION (weights being written, frozen samples that the model cannot take),
+ * OUT_OF_RANGE (first, n), INVALID_ARGUMENT (samples of another shape; a label: those in front of
+ * it have been added). */
 odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t first, uint32_t n,
                               uint32_t* correct, uint64_t* loss, uint32_t* confusion);
 

@@ -72,6 +72,7 @@ struct odt_trainer {
   bool resident;
   bool weights_valid; /* false while weights or a state are being written */
   bool best_missing;  /* the state names a best that the arena does not hold */
+  bool best_whole;    /* the best was kept or written to its end: its values are checked ones */
   uint32_t steps_per_epoch;
   uint32_t step, epoch, position;
   uint32_t start_correct, best_step, best_correct; /* 0xFFFFFFFF: none */

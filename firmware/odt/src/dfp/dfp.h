@@ -89,8 +89,6 @@ void odt_dfp_lay_out(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_
                      bool resident, void* base, odt_memory_plan_t* plan);
 odt_status_t odt_dfp_spec_check(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err);
 void odt_dfp_load_layer(const odt_trainer_t* t, odt_layer_t* l);
-/* As odt_samples_fit; DFP16 takes no frozen samples (any model may be given). */
-odt_status_t odt_dfp_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err);
 /* Forward pass, loss, backward pass of a batch; labels or targets of x's samples, by x->idx. */
 void odt_dfp_train(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels, uint32_t n,
                    odt_step_record_t* rec);

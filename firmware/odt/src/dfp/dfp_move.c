@@ -45,7 +45,7 @@ static area_t area_of(const window_t* w, uint32_t oy, uint32_t ox) {
 int32_t odt_dfp_factor(const odt_model_t* m, const odt_op_t* op) {
   if (op->kind != ODT_OP_AVGPOOL && op->kind != ODT_OP_GAP) return 1;
   window_t w = window_of(m, op);
-  uint32_t area = w.k_h * w.k_w;
+  uint64_t area = (uint64_t)w.k_h * w.k_w;
   return (int32_t)((65536u + area) / (2u * area));
 }
 

@@ -132,22 +132,16 @@ void odt_dfp_train(odt_trainer_t* t, const odt_view_t* x, const int8_t* labels, 
   odt_dfp_backward(t, n, rec);
 }
 
-/* Batches have exponents of their own: what an earlier pass left behind cannot stand in. */
-odt_status_t odt_dfp_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err) {
-  if (m->arith == ODT_ARITH_DFP16 && odt_samples_frozen(s)) {
-    return odt_fail(err, ODT_FAILED_PRECONDITION, "samples: frozen (DFP16)", -1, 1, 0, 0);
-  }
-  return odt_samples_fit(s, m, err);
-}
-
 odt_status_t odt_dfp_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t first, uint32_t n,
                           uint32_t* correct, uint64_t* loss, uint32_t* confusion) {
   const odt_model_t* m = t->model;
-  odt_status_t st = odt_dfp_samples_fit(s, m, NULL);
+  odt_status_t st = odt_samples_shape(s, m, NULL);
   odt_view_t x = {.stride = s->sample_len * odt_elem_bytes(s->dtype), .dtype = s->dtype};
   for (uint32_t i = first; st == ODT_OK && i < first + n; i++) {
     const int8_t* label = s->labels + (size_t)i * label_len(m);
     uint32_t got;
+    st = odt_samples_label(s, m, i, NULL);
+    if (st != ODT_OK) break;
     x.base = s->data + (size_t)i * x.stride;
     odt_dfp_forward(t, &x, 1);
     if (sample_loss(t, 0, label, NULL, loss, &got)) (*correct)++;
