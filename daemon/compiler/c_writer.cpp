@@ -58,8 +58,12 @@ Status failed(const std::string& path, const char* what, const std::error_code& 
                                                    : absl::FailedPreconditionError(text);
 }
 
-// Nothing there, or nothing but files of ours.
+// Nothing there, or nothing but files of ours. A folder is replaced under its name: '.' has none.
 Status replaceable(const std::string& folder) {
+  const fs::path last = fs::path(folder).filename();
+  if (last.empty() || last == "." || last == "..")
+    return absl::InvalidArgumentError(
+        absl::StrCat("output folder '", shown(folder), "': give a folder's own name, as in out/c"));
   std::error_code e;
   const auto status = fs::symlink_status(folder, e);
   if (!fs::exists(status)) return absl::OkStatus();

@@ -128,13 +128,14 @@ int main(int argc, char** argv) {
       "--trainable", options.trainable_layers,
       "trainable layers, counted from the last; 0: all. The others become the frozen part");
   c->add_option("--name", options.name, "name of the model, at most 16 bytes");
-  c->add_option("--data", c_options.data, "dataset file or CSV table: gives train_data.h and .c");
-  c->add_option("--label-column", c_options.label_column,
-                "CSV: name or number of the label column");
-  c->add_option("--train", c_options.limits[0], "training samples, 0: all");
-  c->add_option("--val", c_options.limits[1], "held-out samples, 0: all");
-  c->add_option("--test", c_options.limits[2], "test samples, 0: all");
-  c->add_option("--seed", c_options.seed, "of the samples' order");
+  auto* data = c->add_option("--data", c_options.data,
+                             "dataset file or CSV table: gives train_data.h and .c");
+  c->add_option("--label-column", c_options.label_column, "CSV: name or number of the label column")
+      ->needs(data);
+  c->add_option("--train", c_options.limits[0], "training samples, 0: all")->needs(data);
+  c->add_option("--val", c_options.limits[1], "held-out samples, 0: all")->needs(data);
+  c->add_option("--test", c_options.limits[2], "test samples, 0: all")->needs(data);
+  c->add_option("--seed", c_options.seed, "of the samples' order")->needs(data);
   auto* inspect = app.add_subcommand("inspect", "what a model or an image holds");
   inspect->add_option("file", in, "ONNX file or model image")->required();
   CLI11_PARSE(app, argc, argv);

@@ -320,6 +320,9 @@ TEST_F(TiArtefacts, BadInputIsOneErrorAndLeavesNothingBehind) {
       {"c " + path("cut.onnx") + " --out " + path("out"), "cut.onnx"},
       {"c " + path("arc.onnx") + " --out " + path("taken"), "taken: holds 'main.c'"},
       {"c " + path("arc.onnx") + " --out " + path("no/such/place"), "no/such/place"},
+      {"c " + path("arc.onnx") + " --out ''", "output folder ''"},
+      {"c " + path("arc.onnx") + " --out " + path("."), "give a folder's own name"},
+      {"c " + path("arc.onnx") + " --out /", "output folder '/'"},
       {"c " + path("arc.onnx") + " --out " + path("arc.csv"),
        "arc.csv: exists and is not a folder"},
   };
@@ -336,6 +339,15 @@ TEST_F(TiArtefacts, BadInputIsOneErrorAndLeavesNothingBehind) {
     EXPECT_THAT(o.text, HasSubstr(c.text));
     EXPECT_EQ(std::count(o.text.begin(), o.text.end(), '\n'), 1) << o.text;
     EXPECT_EQ(listing(), before) << c.args;
+  }
+}
+
+TEST_F(TiArtefacts, SettingsOfTheDataNeedData) {
+  for (const char* setting : {"--train 5", "--val 5", "--test 5", "--seed 2", "--label-column l"}) {
+    const Output o = odtc("c " + path("arc.onnx") + " --out " + path("out") + " " + setting);
+    EXPECT_NE(o.code, 0) << setting;
+    EXPECT_THAT(o.text, HasSubstr("requires --data"));
+    EXPECT_FALSE(fs::exists(path("out"))) << setting;
   }
 }
 
