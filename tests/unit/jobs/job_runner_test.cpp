@@ -50,7 +50,7 @@ class JobRunnerTest : public JobFixture {
   }
   model::Model trained(const model::Dataset& d) {
     const Job job = ended(wait<Job>([&](Done<Job> done) {
-      runner_->train_on_pc({}, {d.id, {8}, 6, 1, "points"}, done);
+      runner_->train_on_pc({}, {d.id, {8}, false, 6, 1, "points"}, done);
     }));
     EXPECT_EQ(job.state, Job::State::kSucceeded) << job.reason.text;
     const Hash hash = *Hash::from_bytes(std::string(job.result_key.begin(), job.result_key.end()));
@@ -254,7 +254,7 @@ TEST_F(JobRunnerTest, MissingInputsAreRefusedBeforeAJobIsMade) {
                 .code(),
             absl::StatusCode::kNotFound);
   EXPECT_EQ(wait<Job>([&](Done<Job> done) {
-              runner_->train_on_pc({}, {new_uuid(), {}, 0, 0, {}}, done);
+              runner_->train_on_pc({}, {new_uuid(), {}, false, 0, 0, {}}, done);
             })
                 .status()
                 .code(),
