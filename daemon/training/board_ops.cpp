@@ -156,6 +156,11 @@ asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
     }
     if (!sent.ok()) co_return sent;
     auto report = co_await session->eval_step(out.eval_id, seq, batch_id, kBatchSlot);
+    if (absl::IsResourceExhausted(report.status()) && size > 1) {  // no room left for the trainer
+      size /= 2;
+      --seq;
+      continue;
+    }
     if (!report.ok()) co_return report.status();
     done += n;
     out.report = *report;

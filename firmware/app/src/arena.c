@@ -27,7 +27,9 @@ static void resize(app_t* app, app_region_id_t id, uint32_t capacity) {
 
 bool arena_reserve(app_t* app, app_region_id_t id, uint32_t bytes, odt_error_t* err) {
   app_region_t* r = &app->region[id];
-  const bool grows_only = id >= APP_REGION_SLOT0;
+  /* A run's slots keep their room; before one, a smaller batch makes room for the trainer. */
+  const bool grows_only = id >= APP_REGION_SLOT0 && (app->trainer_kind == APP_TRAINER_RUN ||
+                                                     app->trainer_kind == APP_TRAINER_STATE);
   const uint32_t want = bytes > app->config->arena_size ? UINT32_MAX : align8(bytes);
   if (want > r->capacity && want - r->capacity > arena_free(app) &&
       app->trainer_kind == APP_TRAINER_IMAGE) {

@@ -8,8 +8,9 @@
 #include <emmintrin.h>
 #include <string.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CLONES /* resolvers run before the sanitizer is set up */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
+#define CLONES /* resolvers run before the sanitizer is set up; clang 14 names the clones' symbol \
+                  otherwise */
 #else
 #define CLONES __attribute__((target_clones("avx2", "default")))
 #endif
