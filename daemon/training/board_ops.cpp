@@ -143,25 +143,25 @@ asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
   auto started = co_await session->evaluate(out.eval_id, model::SampleRole::kNone, set.count());
   if (!started.ok()) co_return started.status();
   std::uint32_t done = 0;
-  for (std::uint32_t seq = 0; done < set.count(); ++seq) {
+  std::uint32_t seq = 0;
+  // No room for the batch, or beside it none for the trainer: the same step with half of it.
+  const auto smaller = [&size](const Status& status) {
+    if (!absl::IsResourceExhausted(status) || size == 1) return false;
+    size /= 2;
+    return true;
+  };
+  while (done < set.count()) {
     if (stop && stop()) co_return absl::CancelledError("the evaluation was stopped");
     const std::uint32_t n = std::min(size, set.count() - done);
     auto batch = std::make_shared<const std::string>(set.slice(done, n));
     const std::uint32_t batch_id = env.next_id();
     auto sent = co_await session->send(model::Resource::kBatch, kBatchSlot, batch, batch_id);
-    if (absl::IsResourceExhausted(sent) && size > 1) {
-      size /= 2;
-      --seq;
-      continue;
-    }
+    if (smaller(sent)) continue;
     if (!sent.ok()) co_return sent;
     auto report = co_await session->eval_step(out.eval_id, seq, batch_id, kBatchSlot);
-    if (absl::IsResourceExhausted(report.status()) && size > 1) {  // no room left for the trainer
-      size /= 2;
-      --seq;
-      continue;
-    }
+    if (smaller(report.status())) continue;
     if (!report.ok()) co_return report.status();
+    ++seq;
     done += n;
     out.report = *report;
     if (progress) progress(done);

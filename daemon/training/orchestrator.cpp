@@ -318,6 +318,16 @@ asio::awaitable<Result<model::Port>> Orchestrator::Impl::release_port(CallContex
 
 // ---- runs ---------------------------------------------------------------------------------------
 
+// For a request that was carried out before, or a run that no task holds.
+asio::awaitable<Result<model::Run>> Orchestrator::Impl::as_stored(Uuid run, bool repeated) {
+  const auto self = shared_from_this();
+  auto stored = co_await env_->control.call([run](store::ControlStore& s) { return s.run(run); });
+  if (!stored.ok() || repeated) co_return stored;
+  co_return with_reason(
+      absl::FailedPreconditionError("run " + run.hex().substr(0, 16) + " is over"), "RUN_OVER",
+      "Create a new run.");
+}
+
 asio::awaitable<Result<model::Run>> Orchestrator::Impl::set_desired(CallContext ctx, Uuid run,
                                                                     model::Desired desired) {
   const auto self = shared_from_this();
@@ -325,11 +335,8 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::set_desired(CallContext 
   if (!before.ok()) co_return before.status();
   const auto task = find_task(run);
   if (!before->empty() || !task) {
-    auto stored = co_await env_->control.call([run](store::ControlStore& s) { return s.run(run); });
-    if (!stored.ok() || !before->empty()) co_return stored;
-    co_return with_reason(
-        absl::FailedPreconditionError("run " + run.hex().substr(0, 16) + " is over"), "RUN_OVER",
-        "Create a new run.");
+    auto done = co_await as_stored(run, !before->empty());
+    co_return done;
   }
   BoardSlot& board = slot(task->run().spec.board_uid);
   auto done = co_await task->set_desired(ctx, desired, board.active == task);
@@ -348,11 +355,8 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::set_precision(CallContex
   if (!before.ok()) co_return before.status();
   const auto task = find_task(run);
   if (!before->empty() || !task) {
-    auto stored = co_await env_->control.call([run](store::ControlStore& s) { return s.run(run); });
-    if (!stored.ok() || !before->empty()) co_return stored;
-    co_return with_reason(
-        absl::FailedPreconditionError("run " + run.hex().substr(0, 16) + " is over"), "RUN_OVER",
-        "Create a new run.");
+    auto done = co_await as_stored(run, !before->empty());
+    co_return done;
   }
   auto done = co_await task->set_precision(std::move(ctx), steer);
   co_return done;

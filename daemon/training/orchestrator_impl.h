@@ -41,6 +41,8 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   asio::awaitable<Result<model::Port>> release_port(CallContext ctx, std::string path);
   asio::awaitable<Result<model::Run>> create_run(CallContext ctx, model::RunSpec spec,
                                                  bool dry_run);
+  // Errors: NOT_FOUND; FAILED_PRECONDITION (over) unless the request is a repeated one.
+  asio::awaitable<Result<model::Run>> as_stored(Uuid run, bool repeated);
   asio::awaitable<Result<model::Run>> set_desired(CallContext ctx, Uuid run,
                                                   model::Desired desired);
   asio::awaitable<Result<model::Run>> set_precision(CallContext ctx, Uuid run, model::Steer steer);
