@@ -39,7 +39,8 @@ tied() {
   mortal "$@" &
   wait $!
 }
-trap 'odt_code=$?; kill $(jobs -p) 2>/dev/null; exit $odt_code' EXIT
+# Leaves with the script's own code: under `set -e` a kill that finds nothing to kill would set one of its own.
+trap 'odt_code=$?; kill $(jobs -p) 2>/dev/null || true; exit $odt_code' EXIT
 trap 'exit 143' TERM HUP
 trap 'exit 130' INT
 

@@ -110,6 +110,7 @@ suite_gates() {
   check gates/web-format npm --prefix web run check-format
   check gates/repository-words tests/gates/check_words.sh
   check gates/file-length tests/gates/check_length.sh
+  check gates/exit-codes tests/gates/check_exit.sh
 }
 
 suite_web() {
