@@ -35,6 +35,9 @@ Status geometry_fits(const std::string& file, const Layer& l) {
 }
 
 Status interface_fits(const std::string& file, const Network& net) {
+  if (net.arithmetic != Arithmetic::kInteger)
+    return absl::UnimplementedError(file +
+                                    ": TI's interface has integer models; this one is DFP16");
   for (std::size_t n = 0; n < net.layers.size(); ++n) {
     const Layer& l = net.layers[n];
     if (l.kind != LayerKind::kConv && l.kind != LayerKind::kLinear && l.kind != LayerKind::kFlatten)

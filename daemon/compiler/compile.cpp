@@ -51,14 +51,14 @@ Status mark_trainable(const std::string& file, std::uint32_t wanted, Network& ne
 }
 
 Status check_bounds(const std::string& file, const Network& net) {
-  Storage storage = net.input_storage;
+  if (net.arithmetic == Arithmetic::kDfp16) return absl::OkStatus();
   for (const auto& l : net.layers) {
     if (!l.is_compute()) continue;
-    if (const auto bound = accumulator_bound(l, storage); bound >= (std::int64_t{1} << 31))
+    if (const auto bound = accumulator_bound(l, storage_of_tensor(net, l.in0));
+        bound >= (std::int64_t{1} << 31))
       return absl::OutOfRangeError(absl::StrCat(file, ": layer '", shown(l.name),
                                                 "': its accumulator can reach ", bound,
                                                 "; at most 2147483647 fit into 32 bits"));
-    storage = storage_of(l.clip_lo, l.clip_hi);
   }
   return absl::OkStatus();
 }

@@ -12,8 +12,6 @@ namespace {
 
 Status bad(const std::string& what) { return absl::InvalidArgumentError(what); }
 
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 26;
-
 // -1: negative, or more than kMaxElements.
 std::int64_t product(const std::vector<std::int64_t>& dims) {
   std::int64_t n = 1;

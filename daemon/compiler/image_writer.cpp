@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 64, kTensorBytes = 16, kOpBytes = 96;
 constexpr std::size_t kNameBytes = 16, kOpNameBytes = 32;
-constexpr std::uint8_t kOpConv = 2, kOpLinear = 3, kOpFlatten = 4;
 constexpr std::uint8_t kFlagRelu = 1, kFlagTrainable = 2;
-constexpr std::uint16_t kNoTensor = 0xFFFF;
 
 class Writer {
  public:
@@ -26,17 +24,20 @@ class Writer {
     const std::size_t tensors = kHeaderBytes, ops = tensors + n_tensors * kTensorBytes;
     out_.assign(ops + n_ops * kOpBytes, '\0');
     header(n_tensors, n_ops, tensors, ops);
-    Storage storage = net_.input_storage;
-    ODT_TRY(tensor(tensors, net_.layers[0].in_shape, storage));
+    ODT_TRY(tensor(tensors, network_input().in_shape, net_.input_storage));
+    set<std::int8_t>(tensors + 2, net_.input_exponent);
     for (std::size_t n = 0; n < n_ops; ++n) {
       const Layer& l = net_.layers[n];
-      if (l.is_compute()) storage = storage_of(l.clip_lo, l.clip_hi);
-      ODT_TRY(tensor(tensors + (n + 1) * kTensorBytes, l.out_shape, storage));
+      ODT_TRY(tensor(tensors + (n + 1) * kTensorBytes, l.out_shape,
+                     storage_of_tensor(net_, static_cast<std::uint16_t>(n + 1))));
       op(ops + n * kOpBytes, n, l);
     }
+    set<std::int8_t>(tensors + n_ops * kTensorBytes + 2, net_.target_exponent);
     const Calibration& c = net_.calibration;
-    set<std::uint32_t>(28, section(c.target_correct.data(), c.target_correct.size()));
-    set<std::uint32_t>(32, section(c.target_wrong.data(), c.target_wrong.size()));
+    if (!c.target_correct.empty()) {
+      set<std::uint32_t>(28, section(c.target_correct));
+      set<std::uint32_t>(32, section(c.target_wrong));
+    }
     set<std::uint32_t>(8, static_cast<std::uint32_t>(out_.size()));
     return std::move(out_);
   }
@@ -50,12 +51,19 @@ class Writer {
     std::memcpy(out_.data() + at, name.data(), std::min(size, name.size()));
   }
 
-  // Appends data, padded to 4; its offset.
-  std::uint32_t section(const void* data, std::size_t bytes) {
+  // Appends values, padded to 4; their offset.
+  template <typename T>
+  std::uint32_t section(const std::vector<T>& values) {
     const auto at = static_cast<std::uint32_t>(out_.size());
-    out_.append(static_cast<const char*>(data), bytes);
+    out_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
     out_.append((4 - out_.size() % 4) % 4, '\0');
     return at;
+  }
+
+  // The first layer that reads tensor 0.
+  const Layer& network_input() const {
+    return *std::find_if(net_.layers.begin(), net_.layers.end(),
+                         [](const Layer& l) { return l.in0 == 0; });
   }
 
   void header(std::size_t n_tensors, std::size_t n_ops, std::size_t tensors, std::size_t ops) {
@@ -71,6 +79,8 @@ class Writer {
     set<std::uint32_t>(20, static_cast<std::uint32_t>(tensors));
     set<std::uint32_t>(24, static_cast<std::uint32_t>(ops));
     set<std::uint16_t>(36, net_.calibration.ce_scale);
+    set<std::uint8_t>(38, static_cast<std::uint8_t>(net_.task));
+    set<std::uint8_t>(39, static_cast<std::uint8_t>(net_.arithmetic));
     set<std::uint32_t>(40, net_.calibration.src_correct);
     set<std::uint32_t>(44, net_.calibration.src_total);
     set_name(48, kNameBytes, net_.name);
@@ -89,31 +99,38 @@ class Writer {
   }
 
   void op(std::size_t at, std::size_t index, const Layer& l) {
-    const std::uint8_t kind = l.kind == LayerKind::kConv     ? kOpConv
-                              : l.kind == LayerKind::kLinear ? kOpLinear
-                                                             : kOpFlatten;
-    set<std::uint8_t>(at, kind);
+    set<std::uint8_t>(at, static_cast<std::uint8_t>(l.kind));
     set<std::uint8_t>(at + 1, static_cast<std::uint8_t>((l.relu ? kFlagRelu : 0) |
                                                         (l.trainable ? kFlagTrainable : 0)));
-    set<std::uint16_t>(at + 2, static_cast<std::uint16_t>(index));
-    set<std::uint16_t>(at + 4, kNoTensor);
+    set<std::uint16_t>(at + 2, l.in0);
+    set<std::uint16_t>(at + 4, l.in1);
     set<std::uint16_t>(at + 6, static_cast<std::uint16_t>(index + 1));
     set_name(at + 64, kOpNameBytes, shown(l.name));
-    if (!l.is_compute()) return;
     set<std::int32_t>(at + 8, l.clip_lo);
     set<std::int32_t>(at + 12, l.clip_hi);
-    set<std::uint32_t>(at + 16, section(l.weights.data(), l.weights.size()));
-    set<std::uint32_t>(at + 20, static_cast<std::uint32_t>(l.weights.size()));
-    set<std::uint32_t>(at + 24, section(l.offset.data(), 4 * l.offset.size()));
-    set<std::uint32_t>(at + 28, l.n_out());
-    set<std::uint32_t>(at + 32, section(l.k.data(), l.k.size()));
+    if (!l.weights.empty()) {
+      set<std::uint32_t>(
+          at + 16, net_.arithmetic == Arithmetic::kDfp16
+                       ? section(l.weights)
+                       : section(std::vector<std::int8_t>(l.weights.begin(), l.weights.end())));
+      set<std::uint32_t>(at + 20, static_cast<std::uint32_t>(l.weights.size()));
+    }
+    if (!l.offset.empty()) {
+      set<std::uint32_t>(at + 24, section(l.offset));
+      set<std::uint32_t>(at + 28, l.n_out());
+    }
+    if (!l.k.empty()) set<std::uint32_t>(at + 32, section(l.k));
     if (std::any_of(l.mult.begin(), l.mult.end(), [](auto m) { return m != 1; }))
-      set<std::uint32_t>(at + 36, section(l.mult.data(), l.mult.size()));
-    if (l.kind != LayerKind::kConv) return;
+      set<std::uint32_t>(at + 36, section(l.mult));
+    set<std::int8_t>(at + 62, l.e_w);
+    set<std::int8_t>(at + 63, l.e_b);
+    const bool pool = l.kind == LayerKind::kMaxPool || l.kind == LayerKind::kAvgPool;
+    if (l.kind != LayerKind::kConv && !pool) return;
     const ConvGeometry& g = l.conv;
     const std::uint16_t fields[] = {g.k_h,   g.k_w,   g.stride_h, g.stride_w, g.pad_t, g.pad_l,
                                     g.pad_b, g.pad_r, g.dil_h,    g.dil_w,    g.groups};
-    for (std::size_t n = 0; n < std::size(fields); ++n) set(at + 40 + 2 * n, fields[n]);
+    for (std::size_t n = 0; n < (pool ? 8 : std::size(fields)); ++n)
+      set(at + 40 + 2 * n, fields[n]);
   }
 
   const Network& net_;

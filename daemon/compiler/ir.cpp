@@ -13,6 +13,31 @@ Storage storage_of(std::int32_t lo, std::int32_t hi) {
   return lo >= -128 && hi <= 127 ? Storage::kS8 : Storage::kS16;
 }
 
+Storage storage_of_tensor(const Network& net, std::uint16_t tensor) {
+  while (tensor > 0) {
+    const Layer& l = net.layers[tensor - 1u];
+    if (net.arithmetic == Arithmetic::kDfp16) return Storage::kS16;
+    const bool keeps = l.kind == LayerKind::kMaxPool || l.kind == LayerKind::kResize ||
+                       l.kind == LayerKind::kFlatten;
+    if (!keeps) return storage_of(l.clip_lo, l.clip_hi);
+    tensor = l.in0;
+  }
+  return net.input_storage;
+}
+
+void connect_chain(Network& net) {
+  for (std::size_t n = 0; n < net.layers.size(); ++n) {
+    net.layers[n].in0 = static_cast<std::uint16_t>(n);
+    net.layers[n].in1 = kNoTensor;
+  }
+}
+
+bool is_chain(const Network& net) {
+  for (std::size_t n = 0; n < net.layers.size(); ++n)
+    if (net.layers[n].in0 != n || net.layers[n].in1 != kNoTensor) return false;
+  return true;
+}
+
 std::string shown(const std::string& text) {
   std::string out;
   for (char c : text.substr(0, 64)) out += c >= ' ' && c <= '~' ? c : '?';

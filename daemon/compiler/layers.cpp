@@ -30,13 +30,13 @@ Result<const Tensor*> weight_tensor(const Graph& graph, const Node& node, std::s
 }
 
 Status read_weight(const Graph& graph, const Node& node, const Tensor& t, std::size_t index,
-                   std::vector<std::int8_t>& out) {
+                   std::vector<std::int16_t>& out) {
   const double v = t.at(index);
   if (!(v >= -128 && v <= 127) || v != std::nearbyint(v))
     return bad(graph, node,
                absl::StrCat("weight ", index, " is ", v,
                             "; expected an integer in -128..127 (is the file quantised?)"));
-  out.push_back(static_cast<std::int8_t>(v));
+  out.push_back(static_cast<std::int16_t>(v));
   return absl::OkStatus();
 }
 

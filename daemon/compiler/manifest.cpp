@@ -22,15 +22,15 @@ json input_json(const Network& net) {
   return in;
 }
 
-json layer_json(const Layer& l, Storage input) {
+json layer_json(const Network& net, const Layer& l) {
   json j = {{"name", shown(l.name)},       {"kind", kind_name(l)},
             {"output_shape", l.out_shape}, {"weight_shape", l.weight_shape},
             {"weights", l.weights.size()}, {"trainable", l.trainable},
             {"macs", macs_of(l)}};
-  if (!l.is_compute()) return j;
+  if (!l.is_compute() || net.arithmetic == Arithmetic::kDfp16) return j;
   const auto [k_min, k_max] = std::minmax_element(l.k.begin(), l.k.end());
   const auto mult_max = *std::max_element(l.mult.begin(), l.mult.end());
-  const std::int64_t bound = accumulator_bound(l, input);
+  const std::int64_t bound = accumulator_bound(l, storage_of_tensor(net, l.in0));
   j["k_out_min"] = *k_min;
   j["k_out_max"] = *k_max;
   j["clip_lo"] = l.clip_lo;
@@ -66,8 +66,10 @@ std::uint64_t macs_of(const Layer& l) {
 }
 
 std::string kind_name(const Layer& l) {
-  if (l.kind == LayerKind::kFlatten) return "FLATTEN";
-  return std::string(l.kind == LayerKind::kConv ? "CONV2D" : "LINEAR") + (l.relu ? "_RELU" : "");
+  static const char* const kNames[] = {"CONV2D", "LINEAR", "FLATTEN", "MAXPOOL", "AVGPOOL",
+                                       "GAP",    "ADD",    "CONCAT",  "RESIZE"};
+  return std::string(kNames[static_cast<int>(l.kind) - static_cast<int>(LayerKind::kConv)]) +
+         (l.relu ? "_RELU" : "");
 }
 
 std::int64_t accumulator_bound(const Layer& l, Storage input) {
@@ -86,11 +88,9 @@ std::int64_t accumulator_bound(const Layer& l, Storage input) {
 std::string write_manifest(const Network& net, const std::string& image, const std::string& onnx,
                            const MemoryPlan& k8, const MemoryPlan& k15, const MemoryTable& table) {
   json layers = json::array();
-  Storage storage = net.input_storage;
   std::uint32_t trainable = 0;
   for (const auto& l : net.layers) {
-    layers.push_back(layer_json(l, storage));
-    if (l.is_compute()) storage = storage_of(l.clip_lo, l.clip_hi);
+    layers.push_back(layer_json(net, l));
     trainable += l.trainable ? 1 : 0;
   }
   const Calibration& c = net.calibration;
@@ -100,6 +100,8 @@ std::string write_manifest(const Network& net, const std::string& image, const s
       {"model_hash", sha256(image).hex()},
       {"image_bytes", image.size()},
       {"onnx_hash", sha256(onnx).hex()},
+      {"arithmetic", static_cast<int>(net.arithmetic)},
+      {"task", static_cast<int>(net.task)},
       {"n_classes", net.n_classes()},
       {"trainable_layers", trainable},
       {"input", input_json(net)},

@@ -43,6 +43,7 @@ class Matcher {
     if (std::none_of(net_.layers.begin(), net_.layers.end(),
                      [](const Layer& l) { return l.is_compute(); }))
       return absl::InvalidArgumentError(graph_.file + ": the graph has no Conv, MatMul or Gemm");
+    connect_chain(net_);
     ODT_TRY(check_output());
     ODT_TRY(read_calibration(graph_, logit_scale_, net_));
     return std::move(net_);

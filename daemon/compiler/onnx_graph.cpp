@@ -9,7 +9,6 @@
 namespace odt::compiler {
 namespace {
 
-constexpr std::int64_t kMaxElements = std::int64_t{1} << 26;
 constexpr std::int64_t kMinOpset = 7, kMaxOpset = 21;
 
 Status bad(const std::string& file, const std::string& what) {

@@ -10,6 +10,8 @@
 
 namespace odt::compiler {
 
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 26;  // of one constant
+
 // A constant: float or integer values, row-major.
 struct Tensor {
   std::vector<std::int64_t> dims;  // empty: scalar

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/compile.h"
+#include "compiler/dfp.h"
 #include "compiler/onnx_writer.h"
 #include "compiler/plan.h"
 #include "data/derive.h"
-#include "worker/dfp_image.h"
 #include "worker/replay.h"
 #include "worker/train_pc.h"
 
@@ -136,31 +136,6 @@ Result<json> run_derive(const Context& c) {
   return result;
 }
 
-// The image for DFP16 in the place of that for 8-bit integers; the manifest says what changes.
-Status as_dfp16(compiler::Compiled& compiled) {
-  ODT_ASSIGN(compiled.image, dfp_image(compiled.network));
-  json manifest = json::parse(compiled.manifest);
-  compiler::MemoryPlan plan;
-  ODT_ASSIGN(plan, compiler::plan_memory(compiled.image, "dfp16", 16));
-  compiler::MemoryTable table;
-  ODT_ASSIGN(table, compiler::plan_table(compiled.image, "dfp16"));
-  const json plan_json = {{"weights_bytes", plan.weights_bytes},
-                          {"best_bytes", plan.best_bytes},
-                          {"activation_bytes", plan.activation_bytes},
-                          {"gradient_bytes", plan.gradient_bytes},
-                          {"total_bytes", plan.total_bytes}};
-  manifest["arithmetic"] = 1;
-  manifest["model_hash"] = sha256(compiled.image).hex();
-  manifest["image_bytes"] = compiled.image.size();
-  manifest["ram_k8"] = manifest["ram_k15"] = plan_json;
-  manifest["ram"] = {{"weights_k8", table.weights_k8}, {"weights_k15", table.weights_k15},
-                     {"work_1", table.work_1},         {"work_2", table.work_2},
-                     {"work_4", table.work_4},         {"work_8", table.work_8},
-                     {"work_per_8", table.work_per_8}};
-  compiled.manifest = manifest.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  return absl::OkStatus();
-}
-
 Result<json> run_train_pc(const Context& c) {
   data::Dataset d;
   ODT_ASSIGN(d, read_dataset(c));
@@ -181,7 +156,12 @@ Result<json> run_train_pc(const Context& c) {
   // The image comes from the file, not from memory: what others compile is what was measured.
   compiler::Compiled compiled;
   ODT_ASSIGN(compiled, compiler::compile(onnx, net.name + ".onnx", {net.name, 0}));
-  if (c.job.value("dfp16", false)) ODT_TRY(as_dfp16(compiled));
+  if (c.job.value("dfp16", false)) {
+    compiler::Network dfp;
+    ODT_ASSIGN(dfp, compiler::to_dfp16(compiled.network));
+    ODT_ASSIGN(compiled,
+               compiler::compile_network(std::move(dfp), onnx, net.name + ".onnx", {net.name, 0}));
+  }
   ODT_TRY(write_output(c, "manifest_out", compiled.manifest));
   ODT_TRY(write_output(c, "image_out", compiled.image));
   ODT_TRY(write_output(c, "onnx_out", onnx));

@@ -138,6 +138,7 @@ Result<compiler::Network> train_pc(const data::Dataset& d, const TrainPcOptions&
              absl::StrFormat("epoch %d of %d, loss %.4f", epoch + 1, qat.epochs, loss));
   });
   net.layers = std::move(trained.layers);
+  compiler::connect_chain(net);
   for (auto& layer : net.layers) layer.trainable = true;
   net.calibration.ce_scale = trained.ce_scale;
   net.calibration.target_correct.assign(qat.n_classes, 64);

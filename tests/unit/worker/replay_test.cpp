@@ -48,7 +48,8 @@ std::string golden_image() {
     l.in_shape = {sizes[n]};
     l.out_shape = {sizes[n + 1]};
     l.weight_shape = {sizes[n], sizes[n + 1]};
-    l.weights = values<std::int8_t>(golden(p + "weights_in_out.i8"));
+    const auto weights = values<std::int8_t>(golden(p + "weights_in_out.i8"));
+    l.weights.assign(weights.begin(), weights.end());
     l.offset = values<std::int32_t>(golden(p + "offset.i32"));
     l.k = values<std::uint8_t>(golden(p + "k.i8"));
     l.mult.assign(l.k.size(), 1);

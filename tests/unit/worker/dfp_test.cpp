@@ -1,4 +1,4 @@
-#include "worker/dfp_image.h"
+#include "compiler/dfp.h"
 
 #include <gtest/gtest.h>
 
@@ -39,15 +39,18 @@ compiler::Network network() {
     }
     net.layers.push_back(l);
   }
+  connect_chain(net);
   net.calibration.ce_scale = 60;
   net.calibration.target_correct.assign(6, 40);
   net.calibration.target_wrong.assign(6, -10);
   return net;
 }
 
-TEST(DfpImage, IsTheSameFunctionOfTheInput) {
+TEST(ToDfp16, IsTheSameFunctionOfTheInput) {
   const compiler::Network net = network();
-  const auto dfp = dfp_image(net);
+  const auto dfp_net = compiler::to_dfp16(net);
+  ASSERT_TRUE(dfp_net.ok()) << dfp_net.status();
+  const auto dfp = compiler::write_image(*dfp_net);
   ASSERT_TRUE(dfp.ok()) << dfp.status();
   odt_run_spec_t spec = HostTrainer::inference_spec();
   spec.loss = ODT_LOSS_CE;
@@ -73,10 +76,10 @@ TEST(DfpImage, IsTheSameFunctionOfTheInput) {
   EXPECT_GT(same, all * 9 / 10) << same << " of " << all;
 }
 
-TEST(DfpImage, NeedsAScaleOfTheLogits) {
+TEST(ToDfp16, NeedsAScaleOfTheLogits) {
   compiler::Network net = network();
   net.calibration.ce_scale = 0;
-  EXPECT_FALSE(dfp_image(net).ok());
+  EXPECT_FALSE(compiler::to_dfp16(net).ok());
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "compiler/ir.h"
+
+// DFP16 (rule 1.13) networks: int16 values of shared exponents.
+namespace odt::compiler {
+
+// Values as mantissas of one exponent, the smallest that holds them; -100..100.
+template <typename T>
+struct Block {
+  std::vector<T> values;
+  std::int8_t exponent = 0;
+};
+Block<std::int16_t> block16(const std::vector<double>& reals);
+Block<std::int32_t> block32(const std::vector<double>& reals);
+
+// The same function in DFP16: int16 weights at one exponent a layer, biases at one, real values
+// instead of clips; ReLU stays. Logits are in units of the softmax, so that cross-entropy needs no
+// scale. Errors: INVALID_ARGUMENT (no cross-entropy scale, not an integer network), UNIMPLEMENTED
+// (layers other than dense, convolution and flatten).
+Result<Network> to_dfp16(const Network& net);
+
+}  // namespace odt::compiler
