@@ -104,6 +104,7 @@ Result<Node> read_node(const onnx::NodeProto& p, int index, const std::string& f
     out.f = a.f();
     out.s = a.s();
     out.ints.assign(a.ints().begin(), a.ints().end());
+    out.floats.assign(a.floats().begin(), a.floats().end());
     if (a.has_t()) {
       ODT_ASSIGN(node.tensors[a.name()], read_tensor(a.t(), file));
     }

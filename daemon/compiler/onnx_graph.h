@@ -27,6 +27,7 @@ struct Attribute {
   float f = 0;
   std::string s;
   std::vector<std::int64_t> ints;
+  std::vector<float> floats;
 };
 
 struct Node {
