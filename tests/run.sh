@@ -3,13 +3,15 @@
 #
 #   tests/run.sh [--yes] [--full] [--only SUITE[,SUITE]] [--list]
 #
-# Suites, in order: gates web unit firmware fuzz qemu system browser package (and soak with --full).
+# Suites: gates web firmware qemu system browser package one after the other, and beside them, at low priority (they
+# compile, the others mostly wait), fuzz and unit; soak with --full.
 # A skip is named with its reason; a skip that tests/skips.txt does not list is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . deploy/setup.sh
 
 ALL_SUITES="gates web unit firmware fuzz qemu system browser package"
+BESIDE="fuzz unit"
 yes=0 full=0 only=
 while [ $# -gt 0 ]; do
   case $1 in
@@ -165,7 +167,7 @@ suite_package() {
 suite_fuzz() {
   configure_build fuzz "$ODT_BUILD/fuzz"
   build_targets "$ODT_BUILD/fuzz" "building the fuzzers" fuzzers
-  # One core for two minutes, while the suites behind it mostly wait.
+  # One core for two minutes, while the next suite compiles.
   collect fuzz tests/fuzz/run.sh "$ODT_BUILD/fuzz" $([ $full = 1 ] && echo 1200 || echo 120) &
   fuzzing=$!
 }
@@ -175,14 +177,42 @@ suite_soak() {
   collect soak /usr/bin/python3 tests/system/run.py --bin "$ODT_BUILD/bin" --soak
 }
 
-start=$SECONDS fuzzing=
+# run SUITE...: one after the other.
+run() {
+  local suite begun fuzzing=
+  for suite in "$@"; do
+    say "== $suite"
+    begun=$SECONDS
+    "suite_$suite"
+    say "   $suite took $((SECONDS - begun)) s"
+  done
+  [ -z "$fuzzing" ] || wait "$fuzzing" || true
+}
+
+start=$SECONDS
+ahead= aside= track=$ODT_BUILD/logs/beside.log
 for suite in $suites; do
-  say "== $suite"
-  begun=$SECONDS
-  "suite_$suite"
-  say "   $suite took $((SECONDS - begun)) s"
+  case " $BESIDE " in *" $suite "*) ;; *) ahead="$ahead $suite" ;; esac
 done
-[ -z "$fuzzing" ] || wait "$fuzzing" || true
+for suite in $BESIDE; do
+  case " $suites " in *" $suite "*) aside="$aside $suite" ;; esac
+done
+if [ -z "$ahead" ]; then
+  run $aside
+elif [ -z "$aside" ]; then
+  run $ahead
+else
+  as_owner mkdir -p "$ODT_BUILD/logs"
+  (
+    renice -n 10 -p $BASHPID >/dev/null
+    run $aside
+  ) >"$track" 2>&1 &
+  beside=$!
+  run $ahead
+  # What the others have said so far, and the rest as it comes.
+  tail -n +1 -f --pid=$beside "$track"
+  wait $beside || record FAIL "beside" "$aside did not end; log: $track"
+fi
 
 # Skips: named, and only those that the list allows.
 skips=0

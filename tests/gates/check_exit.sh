@@ -22,12 +22,18 @@ leaves 1 "a failed test at the end" 'true & wait $!; [ 1 = 0 ]'
 leaves 3 "a foreground job's own code" 'tied bash -c "exit 3"'
 leaves 143 "TERM" 'kill -TERM $$; sleep 1000 & wait $!'
 
+# ends WHAT SCRIPT: the process whose number SCRIPT writes to $left is gone soon after it.
 left=$(mktemp)
 trap 'rm -f "$left"' EXIT
-leaves 0 "a job that still runs" "sleep 1000 & echo \$! >$left"
-for _ in $(seq 50); do
-  kill -0 "$(cat "$left")" 2>/dev/null || exit 0
-  sleep 0.1
-done
-echo "a job outlived its script"
-exit 1
+ends() {
+  leaves 0 "$1" "$2"
+  for _ in $(seq 50); do
+    kill -0 "$(cat "$left")" 2>/dev/null || return 0
+    sleep 0.1
+  done
+  echo "$1: it outlived its script"
+  exit 1
+}
+
+ends "a job" "sleep 1000 & echo \$! >$left"
+ends "a job of a job" "(tied bash -c 'echo \$\$ >$left; exec sleep 1000') & until [ -s $left ]; do sleep 0.1; done"
