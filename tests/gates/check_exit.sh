@@ -26,6 +26,7 @@ leaves 143 "TERM" 'kill -TERM $$; sleep 1000 & wait $!'
 left=$(mktemp)
 trap 'rm -f "$left"' EXIT
 ends() {
+  : >"$left"
   leaves 0 "$1" "$2"
   for _ in $(seq 50); do
     kill -0 "$(cat "$left")" 2>/dev/null || return 0
