@@ -39,10 +39,14 @@ tied() {
   mortal "$@" &
   wait $!
 }
-# Leaves with the script's own code: under `set -e` a kill that finds nothing to kill would set one of its own.
-trap 'odt_code=$?; kill $(jobs -p) 2>/dev/null || true; exit $odt_code' EXIT
-trap 'exit 143' TERM HUP
-trap 'exit 130' INT
+# A shell takes its jobs with it and leaves with its own code: under `set -e` a kill that finds nothing to kill would
+# set one of its own. Every subshell that starts jobs calls it anew: traps are not inherited.
+take_jobs_along() {
+  trap 'odt_code=$?; kill $(jobs -p) 2>/dev/null || true; exit $odt_code' EXIT
+  trap 'exit 143' TERM HUP
+  trap 'exit 130' INT
+}
+take_jobs_along
 
 # apt needs root; a plain user gets it by sudo where there is one.
 as_root() {

@@ -204,6 +204,7 @@ elif [ -z "$aside" ]; then
 else
   as_owner mkdir -p "$ODT_BUILD/logs"
   (
+    take_jobs_along
     renice -n 10 -p $BASHPID >/dev/null
     run $aside
   ) >"$track" 2>&1 &

@@ -37,4 +37,4 @@ ends() {
 }
 
 ends "a job" "sleep 1000 & echo \$! >$left"
-ends "a job of a job" "(tied bash -c 'echo \$\$ >$left; exec sleep 1000') & until [ -s $left ]; do sleep 0.1; done"
+ends "a job of a job" "(take_jobs_along; tied bash -c 'echo \$\$ >$left; exec sleep 1000') & until [ -s $left ]; do sleep 0.1; done"
