@@ -168,7 +168,10 @@ suite_fuzz() {
   configure_build fuzz "$ODT_BUILD/fuzz"
   build_targets "$ODT_BUILD/fuzz" "building the fuzzers" fuzzers
   # One core for two minutes, while the next suite compiles.
-  collect fuzz tests/fuzz/run.sh "$ODT_BUILD/fuzz" $([ $full = 1 ] && echo 1200 || echo 120) &
+  (
+    take_jobs_along
+    collect fuzz tests/fuzz/run.sh "$ODT_BUILD/fuzz" $([ $full = 1 ] && echo 1200 || echo 120)
+  ) &
   fuzzing=$!
 }
 
