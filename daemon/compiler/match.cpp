@@ -136,6 +136,8 @@ class Matcher {
     }
     for (auto m : repeated(oss.mult, n)) layer.mult.push_back(static_cast<std::uint8_t>(m));
     layer.k = repeated(oss.k, n);
+    layer.node = node.index;
+    layer.offset_node = oss.add->index;
     layer.clip_lo = oss.clip_lo;
     layer.clip_hi = oss.clip_hi;
     ODT_TRY(take_relu(layer));
