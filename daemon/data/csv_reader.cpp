@@ -12,7 +12,7 @@
 namespace odt::data {
 namespace {
 
-struct Row {
+struct CsvRow {
   std::uint32_t line = 0;  // of its first byte, from 1
   std::vector<std::string> cells;
 };
@@ -37,18 +37,19 @@ class Splitter {
       : text_(text), name_(std::move(name)), delimiter_(find_delimiter(text)) {}
 
   // Next row with any content; nullopt at the end.
-  Result<std::optional<Row>> next() {
+  Result<std::optional<CsvRow>> next() {
     while (at_ < text_.size()) {
-      Row row;
+      CsvRow row;
       row.line = line_;
       ODT_TRY(read_row(row));
-      if (row.cells.size() > 1 || !row.cells[0].empty()) return std::optional<Row>(std::move(row));
+      if (row.cells.size() > 1 || !row.cells[0].empty())
+        return std::optional<CsvRow>(std::move(row));
     }
-    return std::optional<Row>();
+    return std::optional<CsvRow>();
   }
 
  private:
-  Status read_row(Row& row) {
+  Status read_row(CsvRow& row) {
     std::string cell;
     bool quoted = false;
     for (; at_ < text_.size(); ++at_) {
@@ -97,7 +98,7 @@ bool is_number(const std::string& cell) {
   return absl::SimpleAtof(cell, &v);
 }
 
-Result<std::size_t> find_label(const Row& first, const std::string& label_column,
+Result<std::size_t> find_label(const CsvRow& first, const std::string& label_column,
                                const std::string& name, bool& named) {
   named = false;
   const std::size_t n = first.cells.size();
@@ -115,13 +116,13 @@ Result<std::size_t> find_label(const Row& first, const std::string& label_column
                                                  n - 1));
 }
 
-bool is_header(const Row& first, std::size_t label) {
+bool is_header(const CsvRow& first, std::size_t label) {
   for (std::size_t i = 0; i < first.cells.size(); ++i)
     if (i != label && (first.cells[i].empty() || is_number(first.cells[i]))) return false;
   return true;
 }
 
-Status read_values(const Row& row, std::size_t label, const std::string& name, CsvTable& table) {
+Status read_values(const CsvRow& row, std::size_t label, const std::string& name, CsvTable& table) {
   for (std::size_t i = 0, column = 0; i < row.cells.size(); ++i) {
     if (i == label) continue;
     const std::string& cell = row.cells[i];
@@ -180,7 +181,7 @@ Result<CsvTable> read_csv(std::string_view text, const std::string& name,
                           const std::string& label_column) {
   if (text.substr(0, 3) == "\xef\xbb\xbf") text.remove_prefix(3);
   Splitter splitter(text, name);
-  std::optional<Row> row;
+  std::optional<CsvRow> row;
   ODT_ASSIGN(row, splitter.next());
   if (!row) return absl::InvalidArgumentError(absl::StrCat(name, ": the file is empty"));
   const std::size_t n = row->cells.size();

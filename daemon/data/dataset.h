@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,13 +17,14 @@ std::size_t dtype_bytes(Dtype dtype);
 std::string dtype_name(Dtype dtype);  // "i8", "u8", "i16", "f32"
 
 constexpr std::uint32_t kMaxClasses = 128;
+constexpr std::uint32_t kMaxOutputs = 128;  // regression targets per sample
 constexpr std::uint32_t kMaxSampleValues = 65535;
 constexpr std::uint64_t kMaxDatasetBytes = std::uint64_t{1} << 30;
 
 enum class Split : std::uint8_t { kTrain = 0, kHeldout = 1, kTest = 2 };
 
-// Labelled source values with their splits: samples are stored train first, then held-out, then
-// test.
+// Source values with their splits: samples are stored train first, then held-out, then test. They
+// have classes, or regression targets, or neither (autoencoders).
 struct Dataset {
   Dtype dtype = Dtype::kU8;
   std::vector<std::uint32_t> shape;  // per sample: [N] or [C,H,W]
@@ -30,11 +32,25 @@ struct Dataset {
   std::vector<std::string> class_names;
   std::string unit;                             // of the values; empty: unknown
   std::string source;                           // one line: where it came from, transforms, seed
-  std::vector<std::uint8_t> labels;             // [samples], below class_names.size()
+  std::vector<std::uint8_t> labels;             // [samples], below class_names.size(), or all 0
   std::vector<std::uint32_t> source_index;      // [samples]: row in the source file
   std::vector<float> feature_min, feature_max;  // [sample_len], over all samples
   std::vector<std::uint8_t> values;             // [samples][sample_len], little-endian dtype
+  // Version 2 of the file; empty or 0 where there is none.
+  std::uint32_t outputs = 0;                  // regression targets per sample
+  std::vector<float> targets;                 // [samples][outputs]
+  std::vector<float> target_min, target_max;  // [outputs], over all rows of the source
+  std::vector<std::string> target_names;      // [outputs] or empty
+  std::vector<std::uint32_t> groups;          // [samples]: recording, in group_names
+  std::vector<std::string> group_names;
+  float sample_rate = 0;  // Hz, of a series
+  std::string kind;       // "table", "image", "series"; empty: by the shape
 
+  // Whether the file needs version 2.
+  bool extended() const {
+    return outputs > 0 || !groups.empty() || sample_rate > 0 || !kind.empty() ||
+           class_names.empty();
+  }
   std::uint32_t sample_len() const;
   std::uint32_t samples() const { return counts[0] + counts[1] + counts[2]; }
   std::uint32_t first(Split split) const;
@@ -49,6 +65,9 @@ void measure_ranges(Dataset& dataset);
 // The file format of data/README.md; equal datasets give equal bytes, so that the SHA-256 of the
 // file names the content.
 std::string encode_dataset(const Dataset& dataset);
+// The same bytes into a file, without a second copy of the values; the SHA-256 of them. Errors: as
+// write_file.
+Result<Hash> write_dataset(const std::string& path, const Dataset& dataset);
 // Errors: INVALID_ARGUMENT naming the field, got and expected.
 Result<Dataset> decode_dataset(std::string_view bytes);
 
@@ -56,5 +75,6 @@ Result<Dataset> decode_dataset(std::string_view bytes);
 Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes);
 // Temp file in the same folder, fsync, rename: `path` is complete or unchanged.
 Status write_file(const std::string& path, std::string_view content);
+Status write_file(const std::string& path, std::initializer_list<std::string_view> parts);
 
 }  // namespace odt::data

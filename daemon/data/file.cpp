@@ -28,8 +28,12 @@ Status write_all(int fd, std::string_view content, const std::string& path) {
     if (n < 0) return sys_error(path, "write");
     content.remove_prefix(static_cast<std::size_t>(n));
   }
-  if (::fsync(fd) != 0) return sys_error(path, "fsync");
   return absl::OkStatus();
+}
+
+Status write_parts(int fd, std::initializer_list<std::string_view> parts, const std::string& path) {
+  for (auto part : parts) ODT_TRY(write_all(fd, part, path));
+  return ::fsync(fd) == 0 ? absl::OkStatus() : sys_error(path, "fsync");
 }
 
 }  // namespace
@@ -58,11 +62,15 @@ Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes) 
 }
 
 Status write_file(const std::string& path, std::string_view content) {
+  return write_file(path, {content});
+}
+
+Status write_file(const std::string& path, std::initializer_list<std::string_view> parts) {
   const std::string temp = absl::StrCat(path, ".tmp.", ::getpid());
   {
     const Fd fd(::open(temp.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (fd.get() < 0) return sys_error(path, "create");
-    if (auto st = write_all(fd.get(), content, path); !st.ok()) {
+    if (auto st = write_parts(fd.get(), parts, path); !st.ok()) {
       ::unlink(temp.c_str());
       return st;
     }

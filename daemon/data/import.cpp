@@ -11,7 +11,6 @@
 #include "data/csv_reader.h"
 #include "data/idx_reader.h"
 #include "data/image_ops.h"
-#include "data/sampling.h"
 
 namespace odt::data {
 namespace {
@@ -25,15 +24,10 @@ struct Pool {
   std::size_t sample_bytes() const { return rows() == 0 ? 0 : values.size() / rows(); }
 };
 
-std::string name_of(const std::string& name, const std::string& path) {
-  if (!name.empty()) return name;
-  return path.substr(path.rfind('/') + 1);
-}
-
 Result<Pool> read_idx_pool(const std::string& data_path, const std::string& data_name,
                            const std::string& labels_path, const std::string& labels_name) {
-  const std::string name = name_of(data_name, data_path);
-  const std::string lname = name_of(labels_name, labels_path);
+  const std::string name = shown_name(data_name, data_path);
+  const std::string lname = shown_name(labels_name, labels_path);
   if (labels_path.empty())
     return absl::InvalidArgumentError(absl::StrCat(name, ": IDX data needs an IDX label file"));
   std::string bytes;
@@ -95,50 +89,6 @@ Pool pool_of_csv(const CsvTable& table) {
     store_as<float>(table.values, pool.values);
   }
   return pool;
-}
-
-// Row numbers of a pool for each split.
-struct Picks {
-  std::vector<std::uint32_t> train, heldout, test;
-};
-
-Result<Picks> pick(const ImportRequest& r, std::uint32_t rows, std::uint32_t test_rows) {
-  const bool own_test = test_rows > 0;
-  if (r.skip >= rows)
-    return absl::InvalidArgumentError(absl::StrCat("skip ", r.skip, " of ", rows, " samples"));
-  const std::uint32_t left = rows - r.skip;
-  std::uint64_t train = r.train, heldout = r.heldout, test = r.test;
-  if (train + heldout + test == 0) {
-    heldout = left / 10;
-    test = own_test ? test_rows : left / 10;
-    train = left - heldout - (own_test ? 0 : test);
-  }
-  const std::uint64_t wanted = train + heldout + (own_test ? 0 : test);
-  if (wanted > left)
-    return absl::InvalidArgumentError(
-        absl::StrCat("train ", train, " + heldout ", heldout,
-                     own_test ? std::string() : absl::StrCat(" + test ", test), " = ", wanted,
-                     " samples; ", left, " are there", r.skip > 0 ? " behind skip" : ""));
-  if (own_test && test > test_rows)
-    return absl::InvalidArgumentError(
-        absl::StrCat("test ", test, " samples; the test set has ", test_rows));
-  const auto order = shuffled(rows, r.seed);
-  auto at = order.begin() + r.skip;
-  const auto take = [&](std::uint64_t n) {
-    const auto from = at;
-    at += static_cast<std::ptrdiff_t>(n);
-    return std::vector<std::uint32_t>(from, at);
-  };
-  Picks picks;
-  picks.train = take(train);
-  picks.heldout = take(heldout);
-  if (own_test) {
-    const auto test_order = shuffled(test_rows, r.seed);
-    picks.test.assign(test_order.begin(), test_order.begin() + static_cast<std::ptrdiff_t>(test));
-  } else {
-    picks.test = take(test);
-  }
-  return picks;
 }
 
 // What happens to each sample: sensor shift, then resize.
@@ -213,20 +163,20 @@ std::string source_line(const ImportRequest& r, const std::string& name) {
   return line;
 }
 
-struct Source {
+struct Pools {
   Pool pool, test;
   std::vector<std::string> class_names;
 };
 
-Result<Source> read_idx_source(const ImportRequest& r) {
-  Source s;
+Result<Pools> read_idx_source(const ImportRequest& r) {
+  Pools s;
   ODT_ASSIGN(s.pool, read_idx_pool(r.data_path, r.data_name, r.labels_path, r.labels_name));
   if (!r.test_data_path.empty()) {
     ODT_ASSIGN(s.test, read_idx_pool(r.test_data_path, r.test_data_name, r.test_labels_path,
                                      r.test_labels_name));
     if (s.test.shape != s.pool.shape || s.test.dtype != s.pool.dtype)
       return absl::InvalidArgumentError(
-          absl::StrCat(name_of(r.test_data_name, r.test_data_path), ": shape [",
+          absl::StrCat(shown_name(r.test_data_name, r.test_data_path), ": shape [",
                        absl::StrJoin(s.test.shape, ","), "] ", dtype_name(s.test.dtype),
                        "; the training data has [", absl::StrJoin(s.pool.shape, ","), "] ",
                        dtype_name(s.pool.dtype)));
@@ -238,8 +188,8 @@ Result<Source> read_idx_source(const ImportRequest& r) {
   return s;
 }
 
-Result<Source> read_csv_source(const ImportRequest& r) {
-  const std::string name = name_of(r.data_name, r.data_path);
+Result<Pools> read_csv_source(const ImportRequest& r) {
+  const std::string name = shown_name(r.data_name, r.data_path);
   if (!r.test_data_path.empty())
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": an own test set is for IDX; give CSV rows in one file"));
@@ -250,27 +200,51 @@ Result<Source> read_csv_source(const ImportRequest& r) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", plain.status().message()));
   CsvTable table;
   ODT_ASSIGN(table, read_csv(*plain, name, r.label_column));
-  return Source{pool_of_csv(table), {}, table.class_names};
+  return Pools{pool_of_csv(table), {}, table.class_names};
 }
 
 }  // namespace
 
-Result<Dataset> import_dataset(const ImportRequest& r, const Progress& progress) {
-  if (r.format != "idx" && r.format != "csv")
-    return absl::InvalidArgumentError(
-        absl::StrCat("format '", r.format, "' is not known; use idx or csv"));
+std::string shown_name(const std::string& name, const std::string& path) {
+  if (!name.empty()) return name;
+  const std::string p = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+  return p.substr(p.rfind('/') + 1);
+}
+
+namespace {
+
+// Readers of rows: everything but IDX and CSV.
+Result<Dataset> import_rows(const ImportRequest& r, const Progress& progress, ImportNotes* notes) {
+  std::unique_ptr<Source> source;
+  ODT_ASSIGN(source, open_source(r));
+  Missing missing;
+  ODT_ASSIGN(missing, parse_missing(r.missing));
+  SplitOptions splits{r.train, r.heldout, r.test, {0, 0, 0}, r.seed, r.skip, true};
+  if (!r.split.empty() && r.split.size() != 3)
+    return absl::InvalidArgumentError(absl::StrCat("split [", absl::StrJoin(r.split, ","),
+                                                   "]; expected parts of train, held-out, test"));
+  std::copy(r.split.begin(), r.split.end(), splits.parts);
+  return import_source(*source, splits, missing, progress, notes);
+}
+
+}  // namespace
+
+Result<Dataset> import_dataset(const ImportRequest& r, const Progress& progress,
+                               ImportNotes* notes) {
+  if (r.format != "idx" && r.format != "csv") return import_rows(r, progress, notes);
   progress(0, "reading");
-  Source source;
+  Pools source;
   if (r.format == "idx") {
     ODT_ASSIGN(source, read_idx_source(r));
   } else {
     ODT_ASSIGN(source, read_csv_source(r));
   }
-  const std::string name = name_of(r.data_name, r.data_path);
+  const std::string name = shown_name(r.data_name, r.data_path);
   ImageSteps steps;
   ODT_ASSIGN(steps, image_steps(r, source.pool, name));
   Picks picks;
-  ODT_ASSIGN(picks, pick(r, source.pool.rows(), source.test.rows()));
+  const SplitOptions splits{r.train, r.heldout, r.test, {0, 0, 0}, r.seed, r.skip, false};
+  ODT_ASSIGN(picks, choose_splits(splits, {source.pool.labels, {}}, {source.test.labels, {}}));
   Dataset d;
   d.dtype = source.pool.dtype;
   d.shape = shape_after(steps, source.pool.shape);
