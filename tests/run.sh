@@ -214,7 +214,7 @@ else
   beside=$!
   run $ahead
   # What the others have said so far, and the rest as it comes.
-  tail -n +1 -f --pid=$beside "$track"
+  tied tail -n +1 -f --pid=$beside "$track"
   wait $beside || record FAIL "beside" "$aside did not end; log: $track"
 fi
 

@@ -16,7 +16,7 @@ for fuzzer in "${fuzzers[@]}"; do
   mkdir -p "$corpus"
   seeds=()
   [ -d "$here/corpus/$name" ] && seeds=("$here/corpus/$name")
-  if "$fuzzer" -max_total_time="$share" -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 \
+  if setpriv --pdeathsig TERM -- "$fuzzer" -max_total_time="$share" -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 \
     -artifact_prefix="$build/findings/$name-" "$corpus" "${seeds[@]}" 2>"$build/$name.log"; then
     echo "PASS fuzz/$name"
   else
