@@ -46,11 +46,11 @@ static void copies(uint32_t i, uint32_t n_in, uint32_t n_out, uint32_t* lo, uint
   *hi = ((i + 1u) * n_out + n_in - 1u) / n_in;
 }
 
-static void resize_delta(const odt_pass_t* p, const int8_t* dy, const odt_sink_t* sink,
-                         uint32_t b) {
+static void resize_delta(const odt_pass_t* p, const int8_t* dy, uint32_t first, uint32_t n,
+                         int32_t* sums) {
   uint32_t h = p->in->dims[1], w = p->in->dims[2], oh = p->out->dims[1], ow = p->out->dims[2];
   uint32_t y0, y1, x0, x1;
-  for (uint32_t i = 0; i < p->in->count; i++) {
+  for (uint32_t i = first; i < first + n; i++) {
     const int8_t* plane = dy + (size_t)(i / (h * w)) * oh * ow;
     copies(i / w % h, h, oh, &y0, &y1);
     copies(i % w, w, ow, &x0, &x1);
@@ -58,7 +58,7 @@ static void resize_delta(const odt_pass_t* p, const int8_t* dy, const odt_sink_t
     for (uint32_t y = y0; y < y1; y++) {
       for (uint32_t x = x0; x < x1; x++) sum += plane[y * ow + x];
     }
-    odt_sink_row(sink, b, i, &sum, 1);
+    *sums++ = sum;
   }
 }
 
@@ -82,9 +82,8 @@ void odt_pass_forward(const odt_pass_t* p, uint8_t* y) {
   }
 }
 
-void odt_pass_delta(const odt_pass_t* p, uint32_t slot, const int8_t* dy, const odt_sink_t* sink,
-                    uint32_t b) {
-  const odt_tensor_t* in = slot ? p->in1 : p->in;
+void odt_pass_delta_part(const odt_pass_t* p, uint32_t slot, const int8_t* dy, uint32_t first,
+                         uint32_t n, int32_t* sums) {
   switch (p->op->kind) {
     case ODT_OP_CONCAT:
       if (slot) dy += p->in->count;
@@ -93,14 +92,22 @@ void odt_pass_delta(const odt_pass_t* p, uint32_t slot, const int8_t* dy, const 
     case ODT_OP_FLATTEN:
       break;
     case ODT_OP_RESIZE:
-      resize_delta(p, dy, sink, b);
+      resize_delta(p, dy, first, n, sums);
       return;
     default:
-      odt_pool_delta(p, dy, sink, b);
+      odt_pool_delta(p, dy, first, n, sums);
       return;
   }
-  for (uint32_t i = 0; i < in->count; i++) {
-    int32_t v = dy[i];
-    odt_sink_row(sink, b, i, &v, 1);
+  for (uint32_t i = 0; i < n; i++) sums[i] = dy[first + i];
+}
+
+void odt_pass_delta(const odt_pass_t* p, uint32_t slot, const int8_t* dy, const odt_sink_t* sink,
+                    uint32_t b) {
+  uint32_t count = slot ? p->in1->count : p->in->count;
+  int32_t sums[ODT_PASS_PART];
+  for (uint32_t i = 0; i < count; i += ODT_PASS_PART) {
+    uint32_t n = count - i < ODT_PASS_PART ? count - i : ODT_PASS_PART;
+    odt_pass_delta_part(p, slot, dy, i, n, sums);
+    odt_sink_row(sink, b, i, sums, n);
   }
 }

@@ -76,11 +76,12 @@ static bool is_first_max(const odt_pass_t* p, const pool_t* q, uint32_t plane, u
   return true;
 }
 
-void odt_pool_delta(const odt_pass_t* p, const int8_t* dy, const odt_sink_t* sink, uint32_t b) {
+void odt_pool_delta(const odt_pass_t* p, const int8_t* dy, uint32_t first, uint32_t n,
+                    int32_t* sums) {
   pool_t q = pool_of(p);
   bool max = p->op->kind == ODT_OP_MAXPOOL;
   uint32_t y0, y1, x0, x1;
-  for (uint32_t i = 0; i < p->in->count; i++) {
+  for (uint32_t i = first; i < first + n; i++) {
     uint32_t c = i / (q.h * q.w), iy = i / q.w % q.h, ix = i % q.w;
     seeing(iy, q.k_h, q.s_h, q.pad_t, q.oh, &y0, &y1);
     seeing(ix, q.k_w, q.s_w, q.pad_l, q.ow, &x0, &x1);
@@ -92,6 +93,6 @@ void odt_pool_delta(const odt_pass_t* p, const int8_t* dy, const odt_sink_t* sin
         sum += d;
       }
     }
-    odt_sink_row(sink, b, i, &sum, 1);
+    *sums++ = sum;
   }
 }

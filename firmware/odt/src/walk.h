@@ -99,8 +99,13 @@ void odt_pass_forward(const odt_pass_t* p, uint8_t* y);
 /* Hands every value of input `slot` its contribution from dy, at sample b of the sink. */
 void odt_pass_delta(const odt_pass_t* p, uint32_t slot, const int8_t* dy, const odt_sink_t* sink,
                     uint32_t b);
+#define ODT_PASS_PART 16u /* values at a time */
+/* The contributions to values [first, first + n) alone, of the sample that dy is of. */
+void odt_pass_delta_part(const odt_pass_t* p, uint32_t slot, const int8_t* dy, uint32_t first,
+                         uint32_t n, int32_t* sums);
 void odt_pool_forward(const odt_pass_t* p, uint8_t* y);
-void odt_pool_delta(const odt_pass_t* p, const int8_t* dy, const odt_sink_t* sink, uint32_t b);
+void odt_pool_delta(const odt_pass_t* p, const int8_t* dy, uint32_t first, uint32_t n,
+                    int32_t* sums);
 
 /* ---- exponents of deltas (exponent.c) -----------------------------------------------------------
  */

@@ -7,6 +7,7 @@
 
 #include "odt/odt.h"
 #include "odt/ti.h"
+#include "walk.h"
 
 namespace odt::testing {
 
@@ -14,10 +15,13 @@ struct TiLayer {
   std::vector<int8_t> weights, mult, k;
   std::vector<int32_t> offset;
   std::vector<uint8_t> act, mask;
+  std::vector<int8_t> delta;
 };
 
 class TiModel {
  public:
+  // Frozen and trained part meet in one tensor.
+  static bool fits(const odt_model_t& model);
   TiModel(const odt_model_t& model, uint16_t batch);
   TiModel(const TiModel&) = delete;
 
@@ -31,6 +35,8 @@ class TiModel {
   const int8_t* logits() const { return static_cast<const int8_t*>(layers.back().act_buf); }
   // What a user's loss does: dy of MSE into grad_buf[0].
   void loss(const odt_model_t& model, const std::vector<int>& labels);
+  // The same against values: regressions and autoencoders.
+  void loss_values(const std::vector<std::vector<int64_t>>& targets);
   // act_buf and relu_mask of all layers, weights and offsets.
   std::vector<uint8_t> everything() const;
 

@@ -27,7 +27,19 @@ typedef enum {
   INT_LAYER_CONV2D_RELU = 2,
   INT_LAYER_LINEAR = 3,
   INT_LAYER_LINEAR_RELU = 4,
+  /* Not TI's: layers without weights (README.md, rule 1.2). act_dtype says their type. */
+  INT_LAYER_MAXPOOL = 5,
+  INT_LAYER_AVGPOOL = 6,
+  INT_LAYER_GAP = 7, /* global average pool */
+  INT_LAYER_ADD = 8,
+  INT_LAYER_ADD_RELU = 9,
+  INT_LAYER_CONCAT = 10, /* the values of in0, then those of in1 */
+  INT_LAYER_RESIZE = 11, /* nearest */
+  INT_LAYER_FLATTEN =
+      12, /* only where its input is read by others too: it has a delta of its own */
 } IntLayerType_t;
+
+#define INT_FROM_INPUT 0xFFFFu /* of in0, in1 below */
 
 /* What the caller hands over as input. */
 typedef enum {
@@ -65,10 +77,25 @@ typedef struct {
   const int8_t* k;    /* [out_size] */
 } IntLinear_t;
 
+/* MAXPOOL, AVGPOOL, GAP, RESIZE. Channels = in_size / (input_h * input_w). */
+typedef struct {
+  const int32_t* offset; /* AVGPOOL, GAP: [n_ch], as above; acc is the window's or plane's sum */
+  const int8_t* mult;
+  const int8_t* k;
+  uint16_t n_ch; /* 1 or channels */
+  uint16_t input_h, input_w, out_h, out_w;
+  uint16_t kH, kW, stride_h, stride_w, pad_h, pad_w; /* MAXPOOL, AVGPOOL; stride 0: 1 */
+} IntPool_t;
+
+/* y = clip(round_half_even((a * m[0] + b * m[1]) / 2^20)). */
+typedef struct {
+  int32_t m[2];
+} IntAdd_t;
+
 /* y = clip(((acc + offset) * mult) >> k, clip_lo, clip_hi). */
 typedef struct {
   IntLayerType_t type;
-  uint16_t in_size, out_size; /* values per sample */
+  uint16_t in_size, out_size; /* values per sample; in_size: of the first input */
   int32_t clip_lo, clip_hi;
   void* act_buf;      /* [BATCH_SIZE * out_size]: uint8 for ReLU layers, else int8 */
   uint8_t* relu_mask; /* [BATCH_SIZE * ceil(out_size / 8)]: bit i % 8 of byte i / 8 is y > 0; NULL
@@ -77,18 +104,34 @@ typedef struct {
     IntPrequant_t prequant;
     IntConv_t conv;
     IntLinear_t linear;
+    IntPool_t pool;
+    IntAdd_t add;
   };
   /* Not TI's: odt_dtype_t of act_buf where TI's two types do not hold the layer's range (a
    * convolution without ReLU clips to -255..255); 0: as TI has it, and values saturate to it. */
   uint8_t act_dtype;
+  /* Not TI's: graphs. The layers that are read, counted from 1; INT_FROM_INPUT: the caller's input.
+   * 0, as TI's files leave them: in0 is the layer in front, in1 (ADD, CONCAT) is missing. */
+  uint16_t in0, in1;
+  /* Where a context is no chain, of every layer but the last, [BATCH_SIZE * out_size * bytes of a
+   * value]: the delta of act_buf, and scratch of INTODT_Infer. Layers may share it where the one
+   * is written only behind the last reader of the other. */
+  int8_t* delta_buf;
+  /* The library's own, of the last step: exponent of the delta (rule 1.4), what crossing the layer
+   * adds to it, whether there is a delta. */
+  int16_t e_d;
+  int8_t e_step;
+  uint8_t needs_delta;
 } IntLayerDesc_t;
 
 typedef struct {
   uint16_t n_layers;
   IntLayerDesc_t* layers;
-  int8_t* grad_buf[2]; /* each [BATCH_SIZE * max(largest out_size, first in_size)] */
-  int8_t mu_weight;    /* the user's, between any two steps; -4..4 */
-  int8_t mu_offset;    /* -8..7 */
+  int8_t*
+      grad_buf[2];  /* each [BATCH_SIZE * max(largest out_size, first in_size)]; where the context
+                       is no chain, [BATCH_SIZE * n_classes], and the second is not used */
+  int8_t mu_weight; /* the user's, between any two steps; -4..4 */
+  int8_t mu_offset; /* -8..7 */
   IntInputType_t input_type;
 } IntModelCtx_t;
 
@@ -100,7 +143,8 @@ void INTODT_Infer(IntModelCtx_t* ctx, const void* input, int8_t* logit_output);
 void INTODT_Forward(IntModelCtx_t* ctx, const void* batch_input, int32_t batch_size);
 
 /* Behind INTODT_Forward on the same input. Reads dy, int8 [batch_size, n_classes], from
- * grad_buf[0]; updates weights and offsets in place; both grad_buf are scratch afterwards. */
+ * grad_buf[0]; updates weights and offsets in place; both grad_buf (and delta_buf) are scratch
+ * afterwards. */
 void INTODT_Backward(IntModelCtx_t* ctx, const void* batch_input, int32_t batch_size);
 
 /* All three do nothing where odt_ti_check() would refuse ctx, or batch_size is not positive; a mu
@@ -112,9 +156,9 @@ void INTODT_Backward(IntModelCtx_t* ctx, const void* batch_input, int32_t batch_
  * Errors: INVALID_ARGUMENT naming the field, with the number of the layer in index. */
 odt_status_t odt_ti_check(const IntModelCtx_t* ctx, odt_error_t* err);
 
-/* Bytes for act_buf, relu_mask and grad_buf of all layers at `batch`, and handing them out from
- * caller's memory (4-byte aligned): a batch size chosen at run time. Errors: RESOURCE_EXHAUSTED
- * (got bytes, limit_lo needed). */
+/* Bytes for act_buf, relu_mask, delta_buf and grad_buf of all layers at `batch`, and handing them
+ * out from caller's memory (4-byte aligned; nothing is shared): a batch size chosen at run time.
+ * Errors: RESOURCE_EXHAUSTED (got bytes, limit_lo needed). */
 uint32_t odt_ti_buffer_bytes(const IntModelCtx_t* ctx, uint16_t batch);
 odt_status_t odt_ti_bind(IntModelCtx_t* ctx, uint16_t batch, void* memory, uint32_t bytes,
                          odt_error_t* err);

@@ -49,17 +49,97 @@ static odt_status_t check_conv(const IntLayerDesc_t* d, uint32_t i, odt_error_t*
   return ODT_OK;
 }
 
-/* Ranges of mult, k and clip; the last layer gives int8. */
-static odt_status_t check_values(const IntLayerDesc_t* d, uint32_t i, bool last, odt_error_t* err) {
+static odt_status_t check_scales(const int8_t* k, const int8_t* mult, uint32_t n, uint32_t i,
+                                 odt_error_t* err) {
+  for (uint32_t o = 0; o < n; o++) {
+    if (k[o] < 0 || k[o] > 31) return bad(err, "k", i, k[o], 0, 31);
+    if (mult && mult[o] == 0) return bad(err, "mult", i, 0, 1, 255);
+  }
+  return ODT_OK;
+}
+
+static odt_status_t check_weights(const IntLayerDesc_t* d, uint32_t i, odt_error_t* err) {
   const int8_t* k = odt_ti_is_conv(d) ? d->conv.k : d->linear.k;
   const int8_t* mult = odt_ti_is_conv(d) ? d->conv.mult : d->linear.mult;
   if (!odt_ti_weights(d) || !odt_ti_offsets(d) || !k) {
     return bad(err, "weights, offset or k: NULL", i, 0, 1, 1);
   }
-  for (uint32_t o = 0; o < odt_ti_n_out(d); o++) {
-    if (k[o] < 0 || k[o] > 31) return bad(err, "k", i, k[o], 0, 31);
-    if (mult && mult[o] == 0) return bad(err, "mult", i, 0, 1, 255);
+  return check_scales(k, mult, odt_ti_n_out(d), i, err);
+}
+
+/* MAXPOOL, AVGPOOL, GAP, RESIZE: planes; a window that sees only padding has no maximum. */
+static odt_status_t check_pool(const IntLayerDesc_t* d, uint32_t i, odt_error_t* err) {
+  const IntPool_t* q = &d->pool;
+  uint32_t plane = (uint32_t)q->input_h * q->input_w;
+  bool gap = d->type == INT_LAYER_GAP, scaled = gap || d->type == INT_LAYER_AVGPOOL;
+  if (plane == 0 || d->in_size % plane != 0) {
+    return bad(err, "pool: input_h * input_w against in_size", i, plane, 1, d->in_size);
   }
+  uint32_t channels = d->in_size / plane;
+  uint64_t out = (uint64_t)channels * q->out_h * q->out_w;
+  if (out != d->out_size || (gap && out != channels)) {
+    return bad(err, "pool: channels * out_h * out_w against out_size", i, (int64_t)out,
+               gap ? channels : d->out_size, gap ? channels : d->out_size);
+  }
+  if (d->type == INT_LAYER_RESIZE) return ODT_OK;
+  if (!gap && (q->kH == 0 || q->kW == 0)) return bad(err, "pool: kH, kW", i, 0, 1, 65535);
+  if (scaled) {
+    if (!q->offset || !q->k) return bad(err, "pool: offset or k: NULL", i, 0, 1, 1);
+    if (q->n_ch != 1 && q->n_ch != channels) {
+      return bad(err, "pool: n_ch", i, q->n_ch, 1, channels);
+    }
+    return check_scales(q->k, q->mult, q->n_ch, i, err);
+  }
+  int64_t last_h = ((int64_t)q->out_h - 1) * (q->stride_h ? q->stride_h : 1) - q->pad_h;
+  int64_t last_w = ((int64_t)q->out_w - 1) * (q->stride_w ? q->stride_w : 1) - q->pad_w;
+  bool seen = q->pad_h < q->kH && q->pad_w < q->kW && last_h < q->input_h && last_w < q->input_w;
+  return seen ? ODT_OK : bad(err, "pool: a window of padding alone", i, last_h, 0, q->input_h);
+}
+
+/* Layers without weights. */
+static odt_status_t check_plain(const IntModelCtx_t* ctx, uint32_t i, odt_error_t* err) {
+  const IntLayerDesc_t* d = &ctx->layers[i];
+  uint8_t in = odt_ti_dtype_of(ctx, odt_ti_source(ctx, i, 0));
+  if (d->act_dtype == 0) return bad(err, "act_dtype", i, 0, ODT_S8, ODT_S16);
+  bool keeps =
+      d->type == INT_LAYER_MAXPOOL || d->type == INT_LAYER_RESIZE || d->type == INT_LAYER_FLATTEN;
+  if (keeps && d->act_dtype != in) return bad(err, "act_dtype", i, d->act_dtype, in, in);
+  if (odt_ti_has_two(d)) {
+    uint32_t second = odt_ti_count_of(ctx, odt_ti_source(ctx, i, 1));
+    bool concat = d->type == INT_LAYER_CONCAT;
+    int64_t want = concat ? (int64_t)d->in_size + second : d->in_size;
+    if (!concat && second != d->in_size) {
+      return bad(err, "add: values of in1", i, second, d->in_size, d->in_size);
+    }
+    return d->out_size == want ? ODT_OK : bad(err, "out_size", i, d->out_size, want, want);
+  }
+  if (d->type != INT_LAYER_FLATTEN) return check_pool(d, i, err);
+  return d->out_size == d->in_size ? ODT_OK
+                                   : bad(err, "out_size", i, d->out_size, d->in_size, d->in_size);
+}
+
+/* One input: of an earlier layer or the caller's. */
+static bool is_there(const IntModelCtx_t* ctx, uint32_t i, uint32_t in) {
+  if (in == INT_FROM_INPUT) return ctx->layers[0].type != INT_LAYER_PREQUANT;
+  return in <= i;
+}
+
+static odt_status_t check_links(const IntModelCtx_t* ctx, uint32_t i, bool chain,
+                                odt_error_t* err) {
+  const IntLayerDesc_t* d = &ctx->layers[i];
+  bool last = i + 1u == ctx->n_layers;
+  if (!is_there(ctx, i, d->in0)) return bad(err, "in0", i, d->in0, 0, i);
+  if (odt_ti_has_two(d) ? d->in1 == 0 || !is_there(ctx, i, d->in1) : d->in1 != 0) {
+    return bad(err, "in1", i, d->in1, odt_ti_has_two(d) ? 1 : 0, odt_ti_has_two(d) ? i : 0);
+  }
+  uint32_t count = odt_ti_count_of(ctx, odt_ti_source(ctx, i, 0));
+  if (d->in_size != count) return bad(err, "in_size", i, d->in_size, count, count);
+  return chain || last || d->delta_buf ? ODT_OK : bad(err, "delta_buf: NULL", i, 0, 1, 1);
+}
+
+/* Clip, type, mask; the last layer gives int8. */
+static odt_status_t check_output(const IntLayerDesc_t* d, uint32_t i, bool last, odt_error_t* err) {
+  if (odt_ti_is_relu(d) && !d->relu_mask) return bad(err, "relu_mask: NULL", i, 0, 1, 1);
   if (d->clip_lo > d->clip_hi) return bad(err, "clip_lo", i, d->clip_lo, INT32_MIN, d->clip_hi);
   if (d->act_dtype > ODT_S16) return bad(err, "act_dtype", i, d->act_dtype, 0, ODT_S16);
   if (last && odt_ti_dtype(d) != ODT_S8) {
@@ -84,6 +164,21 @@ static odt_status_t check_prequant(const IntModelCtx_t* ctx, odt_error_t* err) {
   return ODT_OK;
 }
 
+static odt_status_t check_layer(const IntModelCtx_t* ctx, uint32_t i, bool chain,
+                                odt_error_t* err) {
+  const IntLayerDesc_t* d = &ctx->layers[i];
+  if (d->in_size == 0 || d->out_size == 0) return bad(err, "in_size or out_size", i, 0, 1, 65535);
+  if (!d->act_buf) return bad(err, "act_buf: NULL", i, 0, 1, 1);
+  odt_status_t st = check_links(ctx, i, chain, err);
+  if (st != ODT_OK) return st;
+  if (d->type == INT_LAYER_PREQUANT) return check_prequant(ctx, err);
+  st = check_output(d, i, i + 1u == ctx->n_layers, err);
+  if (st != ODT_OK) return st;
+  if (!odt_ti_has_weights(d)) return check_plain(ctx, i, err);
+  if (odt_ti_is_conv(d)) st = check_conv(d, i, err);
+  return st == ODT_OK ? check_weights(d, i, err) : st;
+}
+
 odt_status_t odt_ti_check(const IntModelCtx_t* ctx, odt_error_t* err) {
   if (!ctx || !ctx->layers || ctx->n_layers == 0) {
     return odt_fail(err, ODT_INVALID_ARGUMENT, "ctx, layers or n_layers: none", -1, 0, 1, 65535);
@@ -98,23 +193,20 @@ odt_status_t odt_ti_check(const IntModelCtx_t* ctx, odt_error_t* err) {
   }
   for (uint32_t i = 0; i < ctx->n_layers; i++) {
     const IntLayerDesc_t* d = &ctx->layers[i];
-    if (d->in_size == 0 || d->out_size == 0) return bad(err, "in_size or out_size", i, 0, 1, 65535);
-    if (!d->act_buf) return bad(err, "act_buf: NULL", i, 0, 1, 1);
-    if (i > 0 && d->in_size != ctx->layers[i - 1].out_size) {
-      return bad(err, "in_size", i, d->in_size, ctx->layers[i - 1].out_size,
-                 ctx->layers[i - 1].out_size);
+    int lowest = i == 0 && prequant ? INT_LAYER_PREQUANT : INT_LAYER_CONV2D;
+    if ((int)d->type < lowest || d->type > INT_LAYER_FLATTEN) {
+      return bad(err, "type", i, d->type, lowest, INT_LAYER_FLATTEN);
     }
-    odt_status_t st = ODT_OK;
-    if (i == 0 && prequant) {
-      st = check_prequant(ctx, err);
-    } else if (d->type < INT_LAYER_CONV2D || d->type > INT_LAYER_LINEAR_RELU) {
-      st = bad(err, "type", i, d->type, INT_LAYER_CONV2D, INT_LAYER_LINEAR_RELU);
-    } else {
-      if (odt_ti_is_relu(d) && !d->relu_mask) return bad(err, "relu_mask: NULL", i, 0, 1, 1);
-      if (odt_ti_is_conv(d)) st = check_conv(d, i, err);
-      if (st == ODT_OK) st = check_values(d, i, i + 1u == ctx->n_layers, err);
-    }
+  }
+  bool chain = odt_ti_is_chain(ctx);
+  for (uint32_t i = 0; i < ctx->n_layers; i++) {
+    odt_status_t st = check_layer(ctx, i, chain, err);
     if (st != ODT_OK) return st;
+  }
+  for (uint32_t i = 0; i + 1u < ctx->n_layers; i++) {
+    if (odt_ti_first_reader(ctx, i) == ctx->n_layers) {
+      return bad(err, "output: not read", i, 0, 1, ctx->n_layers);
+    }
   }
   return ODT_OK;
 }
@@ -179,15 +271,18 @@ static uint32_t widest(const IntModelCtx_t* ctx) {
 static uint32_t lay(IntLayerDesc_t* layers, const IntModelCtx_t* ctx, uint32_t batch,
                     uint8_t* memory, int8_t* grad[2]) {
   uint32_t used = 0;
+  bool chain = odt_ti_is_chain(ctx);
   for (uint32_t i = 0; i < ctx->n_layers; i++) {
     const IntLayerDesc_t* d = &ctx->layers[i];
     uint32_t act = padded(batch * d->out_size * odt_elem_bytes(odt_ti_dtype(d)));
     uint32_t mask = odt_ti_is_relu(d) ? padded(batch * odt_ti_mask_bytes(d)) : 0u;
+    uint32_t delta = chain ? 0u : act;
     if (memory) {
       layers[i].act_buf = memory + used;
       layers[i].relu_mask = mask ? memory + used + act : NULL;
+      layers[i].delta_buf = delta ? (int8_t*)(memory + used + act + mask) : NULL;
     }
-    used += act + mask;
+    used += act + mask + delta;
   }
   for (uint32_t i = 0; i < 2; i++) {
     if (memory) grad[i] = (int8_t*)(memory + used);

@@ -229,6 +229,15 @@ static void conv_delta(const odt_ti_layer_t* l, const int8_t* dy, uint32_t n, od
   }
 }
 
+void odt_ti_delta_part(const odt_ti_layer_t* l, const int8_t* dy, uint32_t first, uint32_t count,
+                       int32_t* sums) {
+  uint32_t plane = l->h_in * l->w_in;
+  for (uint32_t i = first; i < first + count; i++) {
+    *sums++ = l->conv ? conv_delta_at(l, dy, i / plane, i % plane / l->w_in, i % l->w_in)
+                      : dot(l->weights + (size_t)i * l->n_out, dy, l->n_out);
+  }
+}
+
 void odt_ti_delta_pass(const odt_ti_layer_t* l, const int8_t* dy, uint32_t n, odt_ti_delta_t* d) {
   if (l->conv) {
     conv_delta(l, dy, n, d);

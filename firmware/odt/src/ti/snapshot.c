@@ -6,10 +6,6 @@
 #define HEAD_BYTES 44u
 #define LAYER_BYTES 20u
 
-static uint32_t first_layer(const IntModelCtx_t* ctx) {
-  return ctx->layers[0].type == INT_LAYER_PREQUANT ? 1u : 0u;
-}
-
 static uint32_t padded(uint32_t n) { return (n + 3u) & ~3u; }
 
 static void head(const odt_ti_t* t, const uint8_t model_hash[32], uint8_t* out) {
@@ -18,7 +14,7 @@ static void head(const odt_ti_t* t, const uint8_t model_hash[32], uint8_t* out) 
   odt_put16(out + 4, 1);
   odt_put16(out + 6, ODT_RULES_VERSION);
   out[8] = t->rule_set;
-  out[9] = (uint8_t)(t->ctx->n_layers - first_layer(t->ctx));
+  out[9] = (uint8_t)odt_ti_number(t->ctx, t->ctx->n_layers);
   memcpy(out + 12, model_hash, 32);
 }
 
@@ -46,8 +42,9 @@ static void layer_head(const IntLayerDesc_t* d, uint8_t* out) {
 
 uint32_t odt_ti_snapshot_size(const IntModelCtx_t* ctx) {
   uint32_t n = HEAD_BYTES;
-  for (uint32_t i = first_layer(ctx); i < ctx->n_layers; i++) {
+  for (uint32_t i = 0; i < ctx->n_layers; i++) {
     const IntLayerDesc_t* d = &ctx->layers[i];
+    if (!odt_ti_has_weights(d)) continue;
     n += LAYER_BYTES + padded(odt_ti_n_weights(d)) + 4u * odt_ti_n_out(d);
   }
   return n;
@@ -73,8 +70,9 @@ static void write_all(const odt_ti_t* t, const uint8_t model_hash[32], sink_t* s
   uint8_t bytes[HEAD_BYTES];
   head(t, model_hash, bytes);
   give(s, bytes, HEAD_BYTES);
-  for (uint32_t i = first_layer(t->ctx); i < t->ctx->n_layers; i++) {
+  for (uint32_t i = 0; i < t->ctx->n_layers; i++) {
     const IntLayerDesc_t* d = &t->ctx->layers[i];
+    if (!odt_ti_has_weights(d)) continue;
     uint32_t n = odt_ti_n_weights(d);
     layer_head(d, bytes);
     give(s, bytes, LAYER_BYTES);
@@ -115,8 +113,9 @@ static odt_status_t check_layout(const odt_ti_t* t, const uint8_t model_hash[32]
     return odt_fail(err, ODT_FAILED_PRECONDITION, "odt_weights: other model or rules", -1, 0, 0, 0);
   }
   in += HEAD_BYTES;
-  for (uint32_t i = first_layer(t->ctx); i < t->ctx->n_layers; i++) {
+  for (uint32_t i = 0; i < t->ctx->n_layers; i++) {
     const IntLayerDesc_t* d = &t->ctx->layers[i];
+    if (!odt_ti_has_weights(d)) continue;
     layer_head(d, want);
     if (memcmp(in, want, LAYER_BYTES) != 0) {
       return odt_fail(err, ODT_INVALID_ARGUMENT, "odt_weights: layer", (int32_t)i, 0, 0, 0);
@@ -135,8 +134,9 @@ odt_status_t odt_ti_restore(odt_ti_t* t, const uint8_t model_hash[32], const uin
   odt_status_t st = check_layout(t, model_hash, in, err);
   if (st != ODT_OK) return st;
   in += HEAD_BYTES;
-  for (uint32_t i = first_layer(t->ctx); i < t->ctx->n_layers; i++) {
+  for (uint32_t i = 0; i < t->ctx->n_layers; i++) {
     const IntLayerDesc_t* d = &t->ctx->layers[i];
+    if (!odt_ti_has_weights(d)) continue;
     uint32_t n = odt_ti_n_weights(d), n_offsets = 4u * odt_ti_n_out(d);
     in += LAYER_BYTES;
     memcpy(odt_ti_weights(d), in, n);
@@ -162,7 +162,7 @@ static bool alive(const IntLayerDesc_t* d, uint32_t unit, uint32_t n) {
 
 void odt_ti_layer_stats(const odt_ti_t* t, uint16_t layer, int32_t n, odt_ti_layer_stats_t* stats) {
   memset(stats, 0, sizeof *stats);
-  if (layer >= t->ctx->n_layers || t->ctx->layers[layer].type == INT_LAYER_PREQUANT) return;
+  if (layer >= t->ctx->n_layers || !odt_ti_has_weights(&t->ctx->layers[layer])) return;
   const IntLayerDesc_t* d = &t->ctx->layers[layer];
   const int8_t* w = odt_ti_weights(d);
   stats->w_min = stats->w_max = w[0];
