@@ -5,8 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/compile.h"
-#include "compiler/dfp.h"
-#include "compiler/onnx_writer.h"
 #include "compiler/plan.h"
 #include "data/derive.h"
 #include "worker/replay.h"
@@ -141,33 +139,29 @@ Result<json> run_train_pc(const Context& c) {
   ODT_ASSIGN(d, read_dataset(c));
   TrainPcOptions options;
   options.hidden = c.job.value("hidden", std::vector<std::uint32_t>{32});
+  options.arch = c.text("arch");
+  options.augment = c.text("augment");
+  options.rate = c.job.value("rate", 0.0f);
+  options.decay = c.job.value("decay", -1.0f);
+  options.validation = c.number("validation");
   options.epochs = c.number("epochs");
   options.seed = c.number("seed");
   options.name = c.text("name");
   compiler::Network net;
   ODT_ASSIGN(net, train_pc(d, options, c.progress));
-  const std::string onnx = compiler::write_onnx(net);
+  TrainedFiles files;
+  ODT_ASSIGN(files, package(net, c.job.value("dfp16", false)));
+  ODT_TRY(write_output(c, "manifest_out", files.manifest));
+  ODT_TRY(write_output(c, "image_out", files.image));
+  ODT_TRY(write_output(c, "onnx_out", files.onnx));
   const compiler::Calibration& cal = net.calibration;
-  json result = {{"onnx_hash", sha256(onnx).hex()},
-                 {"correct", cal.src_correct},
-                 {"total", cal.src_total},
-                 {"ce_scale", cal.ce_scale},
-                 {"warnings", net.warnings}};
-  // The image comes from the file, not from memory: what others compile is what was measured.
-  compiler::Compiled compiled;
-  ODT_ASSIGN(compiled, compiler::compile(onnx, net.name + ".onnx", {net.name, 0}));
-  if (c.job.value("dfp16", false)) {
-    compiler::Network dfp;
-    ODT_ASSIGN(dfp, compiler::to_dfp16(compiled.network));
-    ODT_ASSIGN(compiled,
-               compiler::compile_network(std::move(dfp), onnx, net.name + ".onnx", {net.name, 0}));
-  }
-  ODT_TRY(write_output(c, "manifest_out", compiled.manifest));
-  ODT_TRY(write_output(c, "image_out", compiled.image));
-  ODT_TRY(write_output(c, "onnx_out", onnx));
-  result["model_hash"] = sha256(compiled.image).hex();
-  result["manifest_hash"] = sha256(compiled.manifest).hex();
-  return result;
+  return json{{"onnx_hash", sha256(files.onnx).hex()},
+              {"correct", cal.src_correct},
+              {"total", cal.src_total},
+              {"ce_scale", cal.ce_scale},
+              {"warnings", files.warnings},
+              {"model_hash", sha256(files.image).hex()},
+              {"manifest_hash", sha256(files.manifest).hex()}};
 }
 
 odt_run_spec_t read_spec(const json& s) {

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -6,6 +8,7 @@
 #include "data/dataset.h"
 #include "odt/odt.h"
 #include "worker/job.h"
+#include "worker/train_command.h"
 
 namespace {
 
@@ -69,13 +72,16 @@ int run(const std::string& path) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "train")
+    return odt::worker::train_command({argv + 2, argv + argc}, std::cout, std::cerr,
+                                      ::isatty(STDERR_FILENO) == 1);
   const std::string arg = argc == 2 ? argv[1] : "";
   if (arg == "--version") {
     std::cout << "odt-worker " ODT_VERSION " (rules_version " << ODT_RULES_VERSION << ")\n";
     return 0;
   }
   if (arg.empty() || arg[0] == '-') {
-    std::cerr << "usage: odt-worker JOB.json | --version\n"
+    std::cerr << "usage: odt-worker JOB.json | train DATASET.odtd [--help] | --version\n"
                  "kinds: compile, import, derive, train-pc, replay (daemon/worker/README.md)\n";
     return 2;
   }

@@ -12,17 +12,37 @@ namespace odt::worker {
 
 struct TrainPcOptions {
   std::vector<std::uint32_t> hidden = {32};
+  std::string arch;          // qat_arch.h; empty: dense layers of `hidden` units
   std::uint32_t epochs = 0;  // 0: 12
   std::uint32_t seed = 1;
-  std::string name;  // of the model; empty: "dense"
+  std::string name;     // of the model; empty: "dense"
+  std::string augment;  // "shift2,flip": random changes of training images
+  float rate = 0;       // 0: 0.05; falls to 0 along a cosine
+  float decay = -1;     // of weights; below 0: 0.001
+  // Per mille of the training samples that are kept back for validation where the dataset has no
+  // held-out split.
+  std::uint32_t validation = 0;
+  bool float_only =
+      false;  // stay in float: accuracy is that of fp32, the layers are not trained on
 };
 
-// A dense classifier trained on a dataset's train split, with PREQUANT, CE scale, targets (mean
+// A classifier trained on a dataset's train split, with PREQUANT, CE scale, targets (mean
 // logits of the training samples) and its accuracy on the test split (else held-out, else train),
 // measured by firmware/odt. The same options and dataset give the same network.
-// Errors: INVALID_ARGUMENT (no training samples, hidden, epochs).
+// Errors: INVALID_ARGUMENT (no training samples, hidden, arch, epochs, augment, rate), ABORTED (the
+// loss grows without end).
 Result<compiler::Network> train_pc(const data::Dataset& dataset, const TrainPcOptions& options,
                                    const data::Progress& progress);
+
+// What is written of a trained network. Image and manifest come from the ONNX file, not from
+// memory: what others compile is what was measured. dfp16: an image for DFP16 instead of 8-bit
+// integers.
+struct TrainedFiles {
+  std::string onnx, image, manifest;
+  std::vector<std::string> warnings;
+};
+// Errors: those of compile().
+Result<TrainedFiles> package(const compiler::Network& net, bool dfp16);
 
 // PREQUANT that spreads the dataset's range over int8: per channel of [C,H,W], per value of [N]. u8
 // images: x - 128.

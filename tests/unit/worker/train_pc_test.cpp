@@ -1,11 +1,13 @@
 #include "worker/train_pc.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
 #include "compiler/compile.h"
+#include "compiler/image_writer.h"
 #include "compiler/onnx_writer.h"
 #include "data/quantize.h"
 #include "data/sampling.h"
@@ -105,13 +107,58 @@ TEST(TrainPc, WithoutHiddenLayersItIsOneLinearLayer) {
 
 TEST(TrainPc, BadOptionsAreRefused) {
   auto d = blobs(data::Dtype::kU8);
-  EXPECT_EQ(train_pc(d, {{0}, 1, 1, ""}, no_report).status().code(),
-            absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(train_pc(d, {{8}, 1001, 1, ""}, no_report).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  TrainPcOptions units, epochs, arch, validation, good;
+  units.hidden = {0};
+  epochs.epochs = 1001;
+  arch.arch = "conv";
+  validation.validation = 501;
+  for (const auto& bad : {units, epochs, arch, validation})
+    EXPECT_EQ(train_pc(d, bad, no_report).status().code(), absl::StatusCode::kInvalidArgument);
   d.counts[0] = 0;
-  EXPECT_EQ(train_pc(d, {{8}, 1, 1, ""}, no_report).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(train_pc(d, good, no_report).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(TrainPc, ARateThatIsTooLargeIsSaid) {
+  TrainPcOptions o;
+  o.arch = "conv8x3x3p1,relu,conv8x3x3p1,relu,dense";
+  o.rate = 10;
+  o.decay = 0.9f;
+  o.epochs = 8;
+  const auto net = train_pc(blobs(data::Dtype::kU8), o, no_report);
+  ASSERT_EQ(net.status().code(), absl::StatusCode::kAborted) << net.status();
+  EXPECT_THAT(std::string(net.status().message()), testing::HasSubstr("smaller rate than 10"));
+}
+
+TEST(TrainPc, AnArchitectureLearnsAndRepeatsToTheByte) {
+  const auto d = blobs(data::Dtype::kU8);
+  TrainPcOptions o;
+  o.arch = "conv6x3x2,bn,relu,max1x2,dense";
+  o.epochs = 10;
+  std::string last;
+  const auto net =
+      train_pc(d, o, [&](std::uint32_t, const std::string& message) { last += message + "\n"; });
+  ASSERT_TRUE(net.ok()) << net.status();
+  EXPECT_GE(net->calibration.src_correct, 120u);
+  EXPECT_THAT(last, testing::HasSubstr("epoch 10 of 10, loss "));
+  const auto image = [&] {
+    return compiler::write_image(train_pc(d, o, no_report).value()).value();
+  };
+  EXPECT_EQ(compiler::write_image(*net).value(), image());
+  o.augment = "shift1,flip";
+  const std::string moved = image();
+  EXPECT_NE(moved, compiler::write_image(*net).value());
+  EXPECT_EQ(moved, image());
+}
+
+TEST(TrainPc, Fp32IsTrainedWithTheSameRecipe) {
+  TrainPcOptions o;
+  o.arch = "dense16,relu,dense";
+  o.float_only = true;
+  const auto net = train_pc(blobs(data::Dtype::kU8), o, no_report);
+  ASSERT_TRUE(net.ok()) << net.status();
+  EXPECT_TRUE(net->layers.empty());
+  EXPECT_EQ(net->calibration.src_total, 200u);
+  EXPECT_GE(net->calibration.src_correct, 170u);
 }
 
 }  // namespace

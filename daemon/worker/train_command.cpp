@@ -1,0 +1,125 @@
+#include "worker/train_command.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ostream>
+
+#include "data/dataset.h"
+#include "worker/qat_arch.h"
+#include "worker/train_pc.h"
+
+namespace odt::worker {
+namespace {
+
+struct Options {
+  std::string dataset, onnx = "model.onnx", image, manifest;
+  TrainPcOptions train;
+  double validation = 0;
+};
+
+// A bar on a terminal, a line for each epoch elsewhere.
+class Bar {
+ public:
+  Bar(std::ostream& log, bool terminal) : log_(log), terminal_(terminal) {}
+  ~Bar() {
+    if (terminal_) log_ << "\r\x1b[K" << std::flush;
+  }
+
+  void show(std::uint32_t permille, const std::string& message) {
+    if (!terminal_) {
+      log_ << message << std::endl;
+      return;
+    }
+    constexpr std::size_t kWidth = 24;
+    const std::size_t full = std::min<std::size_t>(permille, 1000) * kWidth / 1000;
+    log_ << "\r\x1b[K[" << std::string(full, '#') << std::string(kWidth - full, '.')
+         << absl::StrFormat("] %3d %%  ", permille / 10) << message << std::flush;
+  }
+
+ private:
+  std::ostream& log_;
+  const bool terminal_;
+};
+
+void add_options(CLI::App& app, Options& o) {
+  app.footer(absl::StrCat("ARCH: ", kArchHelp));
+  app.add_option("dataset", o.dataset, "Dataset file (.odtd)")->required();
+  auto* arch = app.add_option("--arch", o.train.arch, "Layers, as below");
+  app.add_option("--hidden", o.train.hidden, "Short form: widths of dense layers, e.g. 64,32")
+      ->delimiter(',')
+      ->excludes(arch);
+  app.add_option("--epochs", o.train.epochs, "Passes over the training samples (default 12)");
+  app.add_option("--seed", o.train.seed, "Of weights, order and augmentation (default 1)");
+  app.add_option("--augment", o.train.augment, "Random training images: shift2,flip");
+  app.add_option("--rate", o.train.rate, "Learning rate at the start (default 0.05)");
+  app.add_option("--decay", o.train.decay, "Of weights (default 0.001)");
+  app.add_option("--validation", o.validation,
+                 "Percent of the training samples kept back where the dataset has no held-out "
+                 "split")
+      ->check(CLI::Range(0.0, 50.0));
+  app.add_option("--name", o.train.name, "Of the model, at most 16 bytes");
+  app.add_option("-o,--onnx", o.onnx, "QAT ONNX to write")->capture_default_str();
+  app.add_option("--image", o.image, "Model image to write");
+  app.add_option("--manifest", o.manifest, "Manifest to write");
+}
+
+Status train(Options& o, std::ostream& out, std::ostream& log, bool terminal) {
+  std::string bytes;
+  ODT_ASSIGN(bytes, data::read_file(o.dataset, 2 * data::kMaxDatasetBytes));
+  auto dataset = data::decode_dataset(bytes);
+  if (!dataset.ok())
+    return Status(dataset.status().code(),
+                  absl::StrCat(o.dataset, ": ", dataset.status().message()));
+  bytes = {};
+  o.train.validation = static_cast<std::uint32_t>(o.validation * 10 + 0.5);
+  compiler::Network net;
+  {
+    Bar bar(log, terminal);
+    ODT_ASSIGN(net, train_pc(*dataset, o.train, [&](std::uint32_t permille, const auto& message) {
+                 bar.show(permille, message);
+               }));
+  }
+  TrainedFiles files;
+  ODT_ASSIGN(files, package(net, false));
+  ODT_TRY(data::write_file(o.onnx, files.onnx));
+  if (!o.image.empty()) ODT_TRY(data::write_file(o.image, files.image));
+  if (!o.manifest.empty()) ODT_TRY(data::write_file(o.manifest, files.manifest));
+  const auto& cal = net.calibration;
+  out << absl::StrFormat("accuracy  %.2f %%  (%d of %d, int8)\n",
+                         100.0 * cal.src_correct / std::max(cal.src_total, 1u), cal.src_correct,
+                         cal.src_total);
+  std::size_t weights = 0;
+  for (const auto& l : net.layers) weights += l.weights.size();
+  out << "weights   " << weights << "\nonnx      " << o.onnx << "  " << sha256(files.onnx).hex()
+      << "\nmodel     " << sha256(files.image).hex() << "\n";
+  for (const auto& warning : files.warnings) out << "warning   " << warning << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int train_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& log,
+                  bool terminal) {
+  Options o;
+  CLI::App app("Train a quantised model on this computer, without a daemon", "odt-worker train");
+  add_options(app, o);
+  try {
+    std::vector<std::string> reversed(args.rbegin(), args.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    out << app.help();
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    log << "odt-worker train: " << e.what() << " (odt-worker train --help)\n";
+    return 2;
+  }
+  const Status status = train(o, out, log, terminal);
+  if (status.ok()) return 0;
+  log << "odt-worker train: " << status.message() << "\n";
+  return 1;
+}
+
+}  // namespace odt::worker
