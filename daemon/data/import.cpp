@@ -8,9 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "data/csv_reader.h"
 #include "data/idx_reader.h"
-#include "data/image_ops.h"
+#include "data/source_parts.h"
 
 namespace odt::data {
 namespace {
@@ -60,83 +59,14 @@ Result<Pool> read_idx_pool(const std::string& data_path, const std::string& data
   return pool;
 }
 
-template <typename T>
-void store_as(const std::vector<float>& values, std::vector<std::uint8_t>& out) {
-  out.resize(values.size() * sizeof(T));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const T v = static_cast<T>(values[i]);
-    std::memcpy(out.data() + i * sizeof(T), &v, sizeof v);
-  }
-}
-
-Pool pool_of_csv(const CsvTable& table) {
-  Pool pool;
-  pool.shape = {static_cast<std::uint32_t>(table.columns.size())};
-  pool.labels = table.labels;
-  const auto [lo, hi] = std::minmax_element(table.values.begin(), table.values.end());
-  const auto fits = [&](float a, float b) { return table.integral && *lo >= a && *hi <= b; };
-  if (fits(0, 255)) {
-    pool.dtype = Dtype::kU8;
-    store_as<std::uint8_t>(table.values, pool.values);
-  } else if (fits(-128, 127)) {
-    pool.dtype = Dtype::kS8;
-    store_as<std::int8_t>(table.values, pool.values);
-  } else if (fits(-32768, 32767)) {
-    pool.dtype = Dtype::kS16;
-    store_as<std::int16_t>(table.values, pool.values);
-  } else {
-    pool.dtype = Dtype::kF32;
-    store_as<float>(table.values, pool.values);
-  }
-  return pool;
-}
-
-// What happens to each sample: sensor shift, then resize.
-struct ImageSteps {
-  Transform transform;
-  std::vector<std::uint32_t> resize;
-  bool any() const { return transform.kind != Transform::Kind::kNone || !resize.empty(); }
-};
-
 Result<ImageSteps> image_steps(const ImportRequest& r, const Pool& pool, const std::string& name) {
   ImageSteps steps;
-  ODT_ASSIGN(steps.transform, parse_transform(r.transform));
-  steps.resize = r.resize;
-  if (!steps.any()) return steps;
-  if (pool.dtype != Dtype::kU8 || pool.shape.size() != 3)
+  ODT_ASSIGN(steps, parse_image_steps(r.transform, r.resize));
+  if (steps.any() && (pool.dtype != Dtype::kU8 || pool.shape.size() != 3))
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": resize and transform need u8 images; got ", dtype_name(pool.dtype),
                      " of shape [", absl::StrJoin(pool.shape, ","), "]"));
-  const bool sizes_ok = steps.resize.empty() ||
-                        (steps.resize.size() == 2 && steps.resize[0] >= 1 && steps.resize[1] >= 1 &&
-                         steps.resize[0] <= 1024 && steps.resize[1] <= 1024);
-  if (!sizes_ok)
-    return absl::InvalidArgumentError(absl::StrCat("resize [", absl::StrJoin(r.resize, ","),
-                                                   "]; expected [height,width] of 1..1024"));
   return steps;
-}
-
-void append_image(const ImageSteps& steps, const std::vector<std::uint32_t>& shape,
-                  const std::uint8_t* sample, std::vector<std::uint8_t>& out) {
-  const std::uint32_t c = shape[0], h = shape[1], w = shape[2];
-  const bool turned = steps.transform.kind == Transform::Kind::kRot90;
-  for (std::uint32_t i = 0; i < c; ++i) {
-    auto image = apply_transform(steps.transform, sample + std::size_t{i} * h * w, h, w);
-    if (!steps.resize.empty())
-      image = resize_area(image.data(), turned ? w : h, turned ? h : w, steps.resize[0],
-                          steps.resize[1]);
-    out.insert(out.end(), image.begin(), image.end());
-  }
-}
-
-std::vector<std::uint32_t> shape_after(const ImageSteps& steps, std::vector<std::uint32_t> shape) {
-  if (!steps.any()) return shape;
-  if (steps.transform.kind == Transform::Kind::kRot90) std::swap(shape[1], shape[2]);
-  if (!steps.resize.empty()) {
-    shape[1] = steps.resize[0];
-    shape[2] = steps.resize[1];
-  }
-  return shape;
 }
 
 void append_split(const Pool& pool, const std::vector<std::uint32_t>& rows, const ImageSteps& steps,
@@ -155,10 +85,8 @@ void append_split(const Pool& pool, const std::vector<std::uint32_t>& rows, cons
 }
 
 std::string source_line(const ImportRequest& r, const std::string& name) {
-  std::string line = absl::StrCat(r.format, " ", name);
-  if (!r.transform.empty() && r.transform != "none") absl::StrAppend(&line, ", ", r.transform);
-  if (!r.resize.empty()) absl::StrAppend(&line, ", resize ", absl::StrJoin(r.resize, "x"));
-  absl::StrAppend(&line, ", seed ", r.seed);
+  std::string line =
+      absl::StrCat("idx ", name, steps_text(r.transform, r.resize), ", seed ", r.seed);
   if (r.skip > 0) absl::StrAppend(&line, ", skip ", r.skip);
   return line;
 }
@@ -188,62 +116,37 @@ Result<Pools> read_idx_source(const ImportRequest& r) {
   return s;
 }
 
-Result<Pools> read_csv_source(const ImportRequest& r) {
-  const std::string name = shown_name(r.data_name, r.data_path);
-  if (!r.test_data_path.empty())
+Result<SplitOptions> split_options(const ImportRequest& r, bool stratify) {
+  SplitOptions splits{r.train, r.heldout, r.test, {0, 0, 0}, r.seed, r.skip, stratify};
+  if (!r.split.empty() && (r.split.size() != 3 || r.split[0] == 0))
     return absl::InvalidArgumentError(
-        absl::StrCat(name, ": an own test set is for IDX; give CSV rows in one file"));
-  std::string text;
-  ODT_ASSIGN(text, read_file(r.data_path, kMaxDatasetBytes));
-  auto plain = maybe_gunzip(text, kMaxDatasetBytes);
-  if (!plain.ok())
-    return absl::InvalidArgumentError(absl::StrCat(name, ": ", plain.status().message()));
-  CsvTable table;
-  ODT_ASSIGN(table, read_csv(*plain, name, r.label_column));
-  return Pools{pool_of_csv(table), {}, table.class_names};
+        absl::StrCat("split [", absl::StrJoin(r.split, ","),
+                     "]; expected parts of train, held-out and test, e.g. [80,10,10]"));
+  std::copy(r.split.begin(), r.split.end(), splits.parts);
+  return splits;
 }
 
-}  // namespace
-
-std::string shown_name(const std::string& name, const std::string& path) {
-  if (!name.empty()) return name;
-  const std::string p = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
-  return p.substr(p.rfind('/') + 1);
-}
-
-namespace {
-
-// Readers of rows: everything but IDX and CSV.
+// Readers of rows: everything but IDX.
 Result<Dataset> import_rows(const ImportRequest& r, const Progress& progress, ImportNotes* notes) {
-  std::unique_ptr<Source> source;
+  SourcePtr source;
   ODT_ASSIGN(source, open_source(r));
   Missing missing;
   ODT_ASSIGN(missing, parse_missing(r.missing));
-  SplitOptions splits{r.train, r.heldout, r.test, {0, 0, 0}, r.seed, r.skip, true};
-  if (!r.split.empty() && r.split.size() != 3)
-    return absl::InvalidArgumentError(absl::StrCat("split [", absl::StrJoin(r.split, ","),
-                                                   "]; expected parts of train, held-out, test"));
-  std::copy(r.split.begin(), r.split.end(), splits.parts);
+  SplitOptions splits;
+  ODT_ASSIGN(splits, split_options(r, r.format != "csv" || r.stratify || !r.group_column.empty()));
   return import_source(*source, splits, missing, progress, notes);
 }
 
-}  // namespace
-
-Result<Dataset> import_dataset(const ImportRequest& r, const Progress& progress,
-                               ImportNotes* notes) {
-  if (r.format != "idx" && r.format != "csv") return import_rows(r, progress, notes);
+Result<Dataset> import_idx(const ImportRequest& r, const Progress& progress) {
   progress(0, "reading");
   Pools source;
-  if (r.format == "idx") {
-    ODT_ASSIGN(source, read_idx_source(r));
-  } else {
-    ODT_ASSIGN(source, read_csv_source(r));
-  }
+  ODT_ASSIGN(source, read_idx_source(r));
   const std::string name = shown_name(r.data_name, r.data_path);
   ImageSteps steps;
   ODT_ASSIGN(steps, image_steps(r, source.pool, name));
+  SplitOptions splits;
+  ODT_ASSIGN(splits, split_options(r, r.stratify));
   Picks picks;
-  const SplitOptions splits{r.train, r.heldout, r.test, {0, 0, 0}, r.seed, r.skip, false};
   ODT_ASSIGN(picks, choose_splits(splits, {source.pool.labels, {}}, {source.test.labels, {}}));
   Dataset d;
   d.dtype = source.pool.dtype;
@@ -264,6 +167,23 @@ Result<Dataset> import_dataset(const ImportRequest& r, const Progress& progress,
   progress(900, "measuring ranges");
   measure_ranges(d);
   return d;
+}
+
+}  // namespace
+
+std::string shown_name(const std::string& name, const std::string& path) {
+  if (!name.empty()) return name;
+  const std::string p = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+  return p.substr(p.rfind('/') + 1);
+}
+
+Result<Dataset> import_dataset(const ImportRequest& request, const Progress& progress,
+                               ImportNotes* notes) {
+  ImportRequest r = request;
+  if (r.format.empty()) {
+    ODT_ASSIGN(r.format, guess_format(r.data_path));
+  }
+  return r.format == "idx" ? import_idx(r, progress) : import_rows(r, progress, notes);
 }
 
 }  // namespace odt::data

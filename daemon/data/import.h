@@ -26,6 +26,9 @@ struct ImportRequest {
   std::vector<std::string> target_columns;  // regression
   std::vector<std::string> drop_columns;    // left out
   std::string group_column;                 // recording: stays in one split
+  // NPY, NPZ: names of the arrays; empty: by name or guess. target_columns not empty: y are
+  // targets.
+  std::string x_key, y_key;
   // Series (WAV, Edge Impulse).
   double window_s = 0, stride_s = 0;  // 0: the format's own; stride 0: the window
   double sample_rate = 0;             // Hz to resample to; 0: as it is
@@ -38,6 +41,10 @@ struct ImportRequest {
 
 // The name given, else the file name of the path.
 std::string shown_name(const std::string& name, const std::string& path);
+
+// Format by the name of a file or, for a folder, by what lies in it. Errors: INVALID_ARGUMENT with
+// the list of formats, NOT_FOUND.
+Result<std::string> guess_format(const std::string& path);
 
 // The reader of the request's format (open_source.cpp has the table). Errors: INVALID_ARGUMENT
 // (format, its options, content), NOT_FOUND.

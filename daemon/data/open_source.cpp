@@ -1,32 +1,134 @@
+#include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
+#include <filesystem>
+
+#include "data/csv_reader.h"
 #include "data/import.h"
+#include "data/npy_source.h"
+#include "data/source_parts.h"
 
 namespace odt::data {
 namespace {
 
-using Open = Result<std::unique_ptr<Source>> (*)(const ImportRequest&);
+namespace fs = std::filesystem;
+
+// What one opener gets: the training data, or the own test set in its place.
+struct Input {
+  const ImportRequest& request;
+  std::string path, name;           // file or folder; as shown
+  std::string labels, labels_name;  // empty: none
+};
+using Open = Result<SourcePtr> (*)(const Input&);
+
+Result<SourcePtr> open_csv_file(const ImportRequest& r, const std::string& path,
+                                const std::string& name) {
+  Missing missing;
+  ODT_ASSIGN(missing, parse_missing(r.missing));
+  return open_csv(path, name,
+                  {r.label_column, r.target_columns, r.drop_columns, r.group_column,
+                   missing != Missing::kRefuse});
+}
+
+const std::vector<std::string> kCsvEndings = {".csv", ".tsv", ".csv.gz", ".tsv.gz"};
+
+Result<SourcePtr> open_csvs(const Input& in) {
+  if (!fs::is_directory(in.path)) return open_csv_file(in.request, in.path, in.name);
+  std::vector<std::string> files;
+  ODT_ASSIGN(files, files_below(in.path, kCsvEndings));
+  const std::size_t n = files.size();
+  return chain_sources(absl::StrCat("csv ", in.name, " (", n, " files)"), n,
+                       [r = in.request, in_path = in.path, in_name = in.name,
+                        files = std::move(files)](std::size_t i) {
+                         return open_csv_file(r, in_path + "/" + files[i],
+                                              in_name + "/" + files[i]);
+                       });
+}
+
+Result<SourcePtr> open_numpy(const Input& in) {
+  const ImportRequest& r = in.request;
+  return open_npy(
+      {in.path, in.name, in.labels, in.labels_name, r.x_key, r.y_key, !r.target_columns.empty()});
+}
 
 // A line for each format that is read row by row; a reader adds its own.
 struct Format {
   const char* name;
   Open open;
+  bool steps;  // transform and resize are done here, on [C,H,W] rows; else the reader does them
+  std::vector<std::string> endings;
 };
-constexpr Format kFormats[] = {
-    {nullptr, nullptr},
-};
+const std::vector<Format>& formats() {
+  static const std::vector<Format> all = {
+      {"csv", open_csvs, true, kCsvEndings},
+      {"npy", open_numpy, true, {".npy"}},
+      {"npz", open_numpy, true, {".npz"}},
+  };
+  return all;
+}
+
+std::string known_formats() {
+  std::string known = "idx";
+  for (const auto& format : formats()) absl::StrAppend(&known, ", ", format.name);
+  return known;
+}
+
+Result<SourcePtr> open_one(const Format& format, const Input& in) {
+  SourcePtr source;
+  ODT_ASSIGN(source, format.open(in));
+  if (!format.steps) return source;
+  ImageSteps steps;
+  ODT_ASSIGN(steps, parse_image_steps(in.request.transform, in.request.resize));
+  return with_steps(std::move(source), steps, steps_text(in.request.transform, in.request.resize));
+}
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> open_source(const ImportRequest& request) {
-  std::string known = "idx, csv";
-  for (const auto& format : kFormats) {
-    if (format.name == nullptr) break;
-    if (request.format == format.name) return format.open(request);
-    absl::StrAppend(&known, ", ", format.name);
+Result<SourcePtr> open_source(const ImportRequest& r) {
+  const auto& all = formats();
+  const auto format =
+      std::find_if(all.begin(), all.end(), [&](const Format& f) { return r.format == f.name; });
+  if (format == all.end())
+    return absl::InvalidArgumentError(
+        absl::StrCat("format '", r.format, "' is not known; use ", known_formats()));
+  SourcePtr pool;
+  ODT_ASSIGN(pool, open_one(*format, {r, r.data_path, shown_name(r.data_name, r.data_path),
+                                      r.labels_path, shown_name(r.labels_name, r.labels_path)}));
+  if (r.test_data_path.empty()) return pool;
+  SourcePtr test;
+  ODT_ASSIGN(
+      test,
+      open_one(*format, {r, r.test_data_path, shown_name(r.test_data_name, r.test_data_path),
+                         r.test_labels_path, shown_name(r.test_labels_name, r.test_labels_path)}));
+  return with_test(std::move(pool), std::move(test));
+}
+
+Result<std::string> guess_format(const std::string& path) {
+  std::error_code ec;
+  const auto by_name = [](const std::string& name) -> std::string {
+    const std::string lower = absl::AsciiStrToLower(name);
+    for (const auto& format : formats())
+      for (const auto& ending : format.endings)
+        if (lower.ends_with(ending)) return format.name;
+    return lower.find("ubyte") != std::string::npos || lower.ends_with(".idx") ||
+                   lower.ends_with(".idx.gz")
+               ? "idx"
+               : "";
+  };
+  std::string found;
+  if (fs::is_directory(path, ec)) {
+    std::vector<std::string> files;
+    ODT_ASSIGN(files, files_below(path, {}));
+    for (const auto& file : files)
+      if (found = by_name(file); !found.empty()) break;
+  } else {
+    found = by_name(path);
   }
+  if (!found.empty()) return found;
   return absl::InvalidArgumentError(
-      absl::StrCat("format '", request.format, "' is not known; use ", known));
+      absl::StrCat(shown_name("", path),
+                   ": the name does not tell the format; say --format, one of ", known_formats()));
 }
 
 }  // namespace odt::data
