@@ -90,7 +90,7 @@ Result<Compiled> compile(const std::string& onnx, const std::string& file,
   Graph graph;
   ODT_ASSIGN(graph, read_onnx(onnx, file));
   Network network;
-  ODT_ASSIGN(network, match(graph));
+  ODT_ASSIGN(network, match(graph, options.task));
   return compile_network(std::move(network), onnx, file, options);
 }
 

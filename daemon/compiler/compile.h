@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@ namespace odt::compiler {
 struct CompileOptions {
   std::string name;                    // of the model; empty: stem of the file; at most 16 bytes
   std::uint32_t trainable_layers = 0;  // last compute layers; 0: all (at most 16)
+  std::optional<Task> task = {};       // instead of what the file says or its shapes suggest
 };
 
 struct Compiled {

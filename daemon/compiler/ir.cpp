@@ -25,6 +25,8 @@ Storage storage_of_tensor(const Network& net, std::uint16_t tensor) {
   return net.input_storage;
 }
 
+std::string flatten_name(const Layer& front) { return front.name + "/Flatten"; }
+
 void connect_chain(Network& net) {
   for (std::size_t n = 0; n < net.layers.size(); ++n) {
     net.layers[n].in0 = static_cast<std::uint16_t>(n);

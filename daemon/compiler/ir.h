@@ -113,6 +113,8 @@ struct Network {
 // Rule 1.2: by the clip of the layer that writes it; MAXPOOL, RESIZE and FLATTEN keep their
 // input's. DFP16: s16 behind the input.
 Storage storage_of_tensor(const Network& net, std::uint16_t tensor);
+// Name of the FLATTEN behind a layer, whatever the file calls it (exports differ).
+std::string flatten_name(const Layer& front);
 // Every layer reads the one in front of it.
 void connect_chain(Network& net);
 bool is_chain(const Network& net);

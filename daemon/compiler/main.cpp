@@ -119,6 +119,16 @@ int main(int argc, char** argv) {
   compile->add_option("--trainable", options.trainable_layers,
                       "trainable layers, counted from the last; 0: all");
   compile->add_option("--name", options.name, "name of the model, at most 16 bytes");
+  const std::map<std::string, odt::compiler::Task> tasks = {
+      {"classify", odt::compiler::Task::kClassify},
+      {"regress", odt::compiler::Task::kRegress},
+      {"autoencode", odt::compiler::Task::kAutoencode}};
+  const auto add_task = [&](CLI::App* to) {
+    to->add_option("--task", options.task,
+                   "classify, regress or autoencode; default: metadata odt.task, else by the shapes")
+        ->transform(CLI::CheckedTransformer(tasks));
+  };
+  add_task(compile);
   COptions c_options;
   auto* c = app.add_subcommand("c", "ONNX -> C files for TI's interface (firmware/odt)");
   c->add_option("model", in, "QAT ONNX file")->required();
@@ -128,6 +138,7 @@ int main(int argc, char** argv) {
       "--trainable", options.trainable_layers,
       "trainable layers, counted from the last; 0: all. The others become the frozen part");
   c->add_option("--name", options.name, "name of the model, at most 16 bytes");
+  add_task(c);
   auto* data = c->add_option("--data", c_options.data,
                              "dataset file or CSV table: gives train_data.h and .c");
   c->add_option("--label-column", c_options.label_column, "CSV: name or number of the label column")

@@ -1,18 +1,19 @@
 #pragma once
 
+#include <optional>
+
 #include "base/result.h"
 #include "compiler/ir.h"
 #include "compiler/onnx_graph.h"
 
 namespace odt::compiler {
 
-// Matches the blocks of a QAT graph: PREQUANT (Add Mul Mul Floor Clip), Conv / MatMul / Gemm
-// followed by Add Mul Mul Floor Clip [Relu] [Clip], Reshape / Flatten. Follows the file's
-// constants; relies on no names. Metadata "odt.*" becomes the calibration, or a warning where it is
-// absent.
-//
-// Errors: UNIMPLEMENTED for an unsupported node (file, node, op, position, what was expected there,
-// what is supported); INVALID_ARGUMENT for constants out of range, same form.
-Result<Network> match(const Graph& graph);
+// Whether the file is quantisation-aware trained: its data goes through a Floor.
+bool is_qat(const Graph& graph);
+
+// Recognises the blocks of a QAT graph (compiler/README.md), in any order, with branches. Names are
+// never relied on. task: overrides that of the file. Errors: INVALID_ARGUMENT, UNIMPLEMENTED naming
+// file, node, operator, position, what was expected and what is supported.
+Result<Network> match(const Graph& graph, std::optional<Task> task = std::nullopt);
 
 }  // namespace odt::compiler

@@ -4,7 +4,6 @@
 #include <onnx/onnx_pb.h>
 
 #include <cstring>
-#include <set>
 
 namespace odt::compiler {
 namespace {
@@ -75,7 +74,7 @@ Result<Tensor> read_tensor(const onnx::TensorProto& p, const std::string& file) 
   Tensor t;
   std::int64_t count = 1;
   for (auto d : p.dims()) {
-    if (d < 0 || (d > 0 && count > kMaxElements / d))
+    if (d < 0 || d > kMaxElements || (d > 0 && count > kMaxElements / d))
       return bad(file, absl::StrCat(what, " has an impossible size"));
     count *= d;
     t.dims.push_back(d);
@@ -93,7 +92,8 @@ Result<Tensor> read_tensor(const onnx::TensorProto& p, const std::string& file) 
 
 Result<Node> read_node(const onnx::NodeProto& p, int index, const std::string& file) {
   Node node;
-  node.op = p.op_type();
+  const bool standard = p.domain().empty() || p.domain() == "ai.onnx";
+  node.op = standard ? p.op_type() : absl::StrCat(p.domain(), ".", p.op_type());
   node.name = p.name();
   node.index = index;
   node.inputs.assign(p.input().begin(), p.input().end());
@@ -134,56 +134,17 @@ Status read_input(const onnx::GraphProto& p, Graph& graph) {
                                           " is not fixed or not in 1..65535"));
     graph.input_dims.push_back(d);
   }
-  if (graph.input_dims.size() != 2 && graph.input_dims.size() != 4)
+  const int type = input->type().tensor_type().elem_type();
+  if (type != onnx::TensorProto::FLOAT)
+    return bad(graph.file, absl::StrCat("input '", shown(graph.input), "' has element type ", type,
+                                        "; expected float32 (1)"));
+  if (graph.input_dims.size() < 2 || graph.input_dims.size() > 4)
     return bad(graph.file,
                absl::StrCat("input '", shown(graph.input), "' has ", graph.input_dims.size(),
-                            " dimensions; expected [1,N] or [1,C,H,W]"));
+                            " dimensions; expected [1,N], [1,C,L] or [1,C,H,W]"));
   if (graph.input_dims[0] != 1)
     return bad(graph.file, absl::StrCat("input '", shown(graph.input), "' has batch ",
                                         graph.input_dims[0], "; export with batch 1"));
-  return absl::OkStatus();
-}
-
-// Takes nodes in file order: noise goes into `constants` or `alias`, the rest into graph.nodes.
-Status clean(const onnx::GraphProto& p, Graph& graph) {
-  std::map<std::string, std::string> alias;
-  std::set<std::string> made = {graph.input};
-  for (int n = 0; n < p.node_size(); ++n) {
-    Node node;
-    ODT_ASSIGN(node, read_node(p.node(n), n, graph.file));
-    if (node.outputs.empty()) return absl::InvalidArgumentError(where(graph, node) + "no output");
-    std::vector<const Tensor*> constant_inputs;
-    bool all_constant = true;
-    for (auto& in : node.inputs) {
-      if (auto it = alias.find(in); it != alias.end()) in = it->second;
-      const Tensor* t = graph.constant(in);
-      constant_inputs.push_back(t);
-      if (in.empty() || t != nullptr) continue;
-      all_constant = false;
-      if (!made.contains(in))
-        return absl::InvalidArgumentError(absl::StrCat(where(graph, node), "reads '", shown(in),
-                                                       "', which nothing before makes"));
-    }
-    if ((node.op == "Identity" || node.op == "Dropout") && !node.inputs.empty()) {
-      alias[node.outputs[0]] = node.inputs[0];
-      if (const Tensor* t = constant_inputs[0]) graph.constants[node.outputs[0]] = *t;
-      continue;
-    }
-    if (all_constant) {
-      auto value = fold(node, constant_inputs);
-      if (!value.ok())
-        return Status(value.status().code(),
-                      absl::StrCat(where(graph, node), value.status().message()));
-      graph.constants[node.outputs[0]] = *std::move(value);
-      continue;
-    }
-    for (const auto& out : node.outputs) made.insert(out);
-    graph.nodes.push_back(std::move(node));
-  }
-  if (auto it = alias.find(graph.output); it != alias.end()) graph.output = it->second;
-  if (!made.contains(graph.output))
-    return bad(graph.file,
-               absl::StrCat("output '", shown(graph.output), "' does not depend on the input"));
   return absl::OkStatus();
 }
 
@@ -204,12 +165,8 @@ std::vector<std::int64_t> Node::ints(const std::string& key) const {
 
 std::vector<const Node*> Graph::consumers(const std::string& tensor) const {
   std::vector<const Node*> out;
-  for (const auto& node : nodes)
-    for (const auto& in : node.inputs)
-      if (in == tensor) {
-        out.push_back(&node);
-        break;
-      }
+  if (const auto it = readers.find(tensor); it != readers.end())
+    for (std::size_t n : it->second) out.push_back(&nodes[n]);
   return out;
 }
 
@@ -240,11 +197,24 @@ Result<Graph> read_onnx(const std::string& bytes, const std::string& file) {
   graph.file = file;
   graph.file_nodes = model.graph().node_size();
   for (const auto& entry : model.metadata_props()) graph.metadata[entry.key()] = entry.value();
+  std::size_t values = 0;
   for (const auto& t : model.graph().initializer()) {
-    ODT_ASSIGN(graph.constants[t.name()], read_tensor(t, file));
+    if (t.name().empty()) return bad(file, "an initialiser has no name");
+    if (graph.constants.contains(t.name()))
+      return bad(file, absl::StrCat("two initialisers are called '", shown(t.name()), "'"));
+    Tensor& to = graph.constants[t.name()];
+    ODT_ASSIGN(to, read_tensor(t, file));
+    values += to.size();
+    if (values > static_cast<std::size_t>(kMaxElements))
+      return bad(file, absl::StrCat("its constants hold more than ", kMaxElements, " values"));
   }
   ODT_TRY(read_input(model.graph(), graph));
-  ODT_TRY(clean(model.graph(), graph));
+  std::vector<Node> nodes;
+  for (int n = 0; n < model.graph().node_size(); ++n) {
+    nodes.emplace_back();
+    ODT_ASSIGN(nodes.back(), read_node(model.graph().node(n), n, file));
+  }
+  ODT_TRY(clean_graph(std::move(nodes), graph));
   return graph;
 }
 

@@ -42,15 +42,19 @@ struct Node {
   std::vector<std::int64_t> ints(const std::string& key) const;
 };
 
-// A graph without its noise: Identity and constant subgraphs are gone, every remaining node depends
-// on the input. Names are only keys.
+// A graph without its noise: Identity, constant subgraphs (also those that begin with the Shape of
+// a tensor) and nodes that do not lead to the output are gone; every remaining node depends on the
+// input. Names are only keys.
 struct Graph {
   std::string file;  // for errors
   int file_nodes = 0;
   std::string input, output;
   std::vector<std::int64_t> input_dims;  // with the batch, which is 1
-  std::vector<Node> nodes;               // in file order
+  std::vector<Node> nodes;               // producers first, otherwise in file order
   std::map<std::string, Tensor> constants;
+  // Shapes, with the batch, of tensors that depend on the input; absent: not known.
+  std::map<std::string, std::vector<std::int64_t>> dims;
+  std::map<std::string, std::vector<std::size_t>> readers;  // of a tensor: positions in `nodes`
   std::map<std::string, std::string> metadata;
 
   std::vector<const Node*> consumers(const std::string& tensor) const;
@@ -58,8 +62,12 @@ struct Graph {
 };
 
 // Parses and cleans a file. `file` names it in the errors: INVALID_ARGUMENT (truncated, not ONNX,
-// inputs, order of nodes, sizes), UNIMPLEMENTED (external data, element types).
+// inputs, cycles, tensors that nothing or several nodes make, sizes), UNIMPLEMENTED (external data,
+// element types). Its nodes may stand in any order.
 Result<Graph> read_onnx(const std::string& bytes, const std::string& file);
+
+// Second step of read_onnx: sorts the file's nodes and drops the noise among them.
+Status clean_graph(std::vector<Node> nodes, Graph& graph);
 
 // Folds one node whose inputs are all constant. UNIMPLEMENTED: an op that is not folded.
 Result<Tensor> fold(const Node& node, const std::vector<const Tensor*>& inputs);

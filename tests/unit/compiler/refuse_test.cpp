@@ -41,13 +41,13 @@ TEST(Refuse, BlockWithoutFloorNamesTheNodeThatCameInstead) {
   EXPECT_THAT(text, HasSubstr("expected Floor"));
 }
 
-TEST(Refuse, BranchesAreNamed) {
+TEST(Refuse, BranchesInsideABlockAreNamed) {
   OnnxBuilder b({1, 8}, 4);
   b.prequant().matmul(8, 4).oss({1, 4}, -128, 127, 100);
-  auto* extra = b.graph().add_node();
-  extra->set_op_type("Relu");
-  extra->add_input(b.graph().node(0).input(0));
-  extra->add_output("elsewhere");
+  // A sum of the block's output and what its Floor reads.
+  const auto& nodes = b.graph().node();
+  const std::string floor_input = nodes[nodes.size() - 2].input(0);
+  b.node("Add", {floor_input});
   EXPECT_THAT(std::string(refuse(b.bytes({1, 4})).message()), HasSubstr("feeds 2 nodes"));
 }
 
@@ -98,10 +98,12 @@ TEST(Refuse, ScaleThatIsNoIntegerTimesAPowerOfTwo) {
   EXPECT_THAT(std::string(refuse(b.bytes({1, 2})).message()), HasSubstr("is not (integer in"));
 }
 
-TEST(Refuse, OneOutputIsRegression) {
+TEST(Refuse, OneOutputCannotBeClasses) {
   OnnxBuilder b({1, 8}, 8);
   b.prequant().matmul(8, 1).oss({1, 1}, -128, 127, 100);
-  EXPECT_THAT(std::string(refuse(b.bytes({1, 1})).message()), HasSubstr("regression"));
+  EXPECT_TRUE(compiler::compile(b.bytes({1, 1}), "m.onnx", {}).ok());
+  b.metadata("odt.task", "classify");
+  EXPECT_THAT(std::string(refuse(b.bytes({1, 1})).message()), HasSubstr("expected 2..128"));
 }
 
 TEST(Refuse, BatchOtherThanOne) {
