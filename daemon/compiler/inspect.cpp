@@ -85,9 +85,18 @@ std::string inspect_manifest(const std::string& manifest) {
                       l.value("trainable", false) ? "" : ", frozen");
     out += "\n";
   }
-  absl::StrAppend(&out, "image ", m.value("image_bytes", 0), " bytes ", m.value("model_hash", ""),
-                  "\nRAM at batch 8: ", m["ram_k8"].value("total_bytes", 0), " bytes (k <= 8), ",
-                  m["ram_k15"].value("total_bytes", 0), " bytes (k > 8)\n");
+  std::uint64_t macs = 0;
+  for (const auto& l : m["layers"]) macs += l.value("macs", std::uint64_t{0});
+  absl::StrAppend(&out, "image ", m.value("image_bytes", 0),
+                  " bytes (flash, or RAM on a board that gets it over the link) ",
+                  m.value("model_hash", ""), "\n", macs, " MACs an inference\n");
+  for (const auto& [key, label] : {std::pair{"ram_k8", "k <= 8"}, std::pair{"ram_k15", "k > 8"}}) {
+    const auto& p = m[key];
+    const auto bytes = [&p](const char* name) { return p.value(name, 0u); };
+    out += plan_line(
+        label, MemoryPlan{bytes("weights_bytes"), bytes("best_bytes"), bytes("activation_bytes"),
+                          bytes("gradient_bytes"), bytes("total_bytes")});
+  }
   for (const auto& w : m["warnings"])
     absl::StrAppend(&out, "warning: ", w.get<std::string>(), "\n");
   return out;

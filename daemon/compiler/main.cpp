@@ -4,6 +4,7 @@
 
 #include "base/ids.h"
 #include "compiler/c_writer.h"
+#include "compiler/cmd_fit.h"
 #include "compiler/compile.h"
 #include "data/dataset.h"
 #include "data/import.h"
@@ -149,7 +150,9 @@ int main(int argc, char** argv) {
   c->add_option("--seed", c_options.seed, "of the samples' order")->needs(data);
   auto* inspect = app.add_subcommand("inspect", "what a model or an image holds");
   inspect->add_option("file", in, "ONNX file or model image")->required();
+  const auto fit = odt::compiler::add_fit(app);
   CLI11_PARSE(app, argc, argv);
+  if (fit->command->parsed()) return fit->run();
   if (c->parsed()) return run_c(in, options, c_options);
   return compile->parsed() ? run_compile(in, out, manifest, options) : run_inspect(in);
 }

@@ -39,7 +39,7 @@ Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file
   odt_run_spec_t spec{};
   const bool dfp16 = model.arith == ODT_ARITH_DFP16;  // has no k
   spec.rule_set = dfp16 ? ODT_RULE_DFP16 : ODT_RULE_NITI;
-  spec.loss = dfp16 ? ODT_LOSS_CE : ODT_LOSS_MSE;
+  spec.loss = dfp16 && model.task == ODT_TASK_CLASSIFY ? ODT_LOSS_CE : ODT_LOSS_MSE;
   spec.shift_source = ODT_SHIFT_EXACT;
   spec.k = dfp16 ? 0 : k;
   for (auto& m : spec.lr_m) m = dfp16 ? 1 : 0;

@@ -1,4 +1,6 @@
-# Copy to boards/NAME/board.cmake. Origins and sizes are the linker's; the arena is the RAM that is left.
+# Copy to boards/NAME/board.cmake. Origins and sizes are the linker's; the arena is the RAM that is left. The clock is the
+# core's: odtc estimates times with it. FIRMWARE_*: budgets of what the firmware itself may take (RAM without arena and
+# stack), held by tests/gates/check_firmware.sh; odtc fit reckons with them.
 set(BOARD_CPU -mcpu=cortex-m33 -mfloat-abi=soft)
 set(BOARD_SOURCES)
 set(BOARD_FLASH_ORIGIN 0x08000000)
@@ -7,3 +9,6 @@ set(BOARD_RAM_ORIGIN 0x20000000)
 set(BOARD_RAM_SIZE 128K)
 set(BOARD_STACK_SIZE 6K)
 set(BOARD_EPOCH_RECORDS 4)
+set(BOARD_CLOCK_HZ 80000000)
+set(BOARD_FIRMWARE_RAM 21504)
+set(BOARD_FIRMWARE_FLASH 131072)

@@ -1,0 +1,67 @@
+#include "compiler/cmd_fit.h"
+
+#include <iostream>
+
+#include "data/dataset.h"
+
+namespace odt::compiler {
+namespace {
+
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
+constexpr int kError = 1, kDoesNotFit = 3;
+
+int fail(const Status& status) {
+  std::cerr << "odtc: " << status.message() << "\n";
+  return kError;
+}
+
+}  // namespace
+
+int FitCommand::run() const {
+  if (board.empty() == cpu.empty())
+    return fail(absl::InvalidArgumentError(
+        "which board? give --board NAME (see --help), or --cpu and --ram for one of your own"));
+  if (!cpu.empty() && ram == 0)
+    return fail(absl::InvalidArgumentError("--cpu needs --ram: bytes of RAM for training"));
+  const auto figures = cpu.empty() ? find_board(board) : other_board(cpu, ram, mhz);
+  if (!figures.ok()) return fail(figures.status());
+  const auto onnx = data::read_file(file, kMaxFileBytes);
+  if (!onnx.ok()) return fail(onnx.status());
+  const std::string name = file.substr(file.rfind('/') + 1);
+  const auto compiled = compiler::compile(*onnx, name, compile);
+  if (!compiled.ok()) return fail(compiled.status());
+  FitRequest wanted = request;
+  wanted.guard = !no_guard;
+  const auto report = fit(*compiled, name, *figures, wanted);
+  if (!report.ok()) return fail(report.status());
+  std::cout << (as_json ? fit_json : fit_text)(*compiled, *figures, wanted, *report);
+  return report->fits_resident || report->fits_streamed ? 0 : kDoesNotFit;
+}
+
+std::unique_ptr<FitCommand> add_fit(CLI::App& app) {
+  auto out = std::make_unique<FitCommand>();
+  std::string names;
+  for (const auto& b : boards()) names += (names.empty() ? "" : ", ") + b.name;
+  CLI::App* c = out->command = app.add_subcommand(
+      "fit",
+      "does a model fit a board, and how long does it train there? Exit code 3: it does not fit");
+  c->add_option("model", out->file, "ONNX file")->required();
+  c->add_option("--board", out->board, "board: " + names);
+  c->add_option("--cpu", out->cpu,
+                "another board's core, as -mcpu: cortex-m0, -m3, -m4, -m7, -m33, -m55");
+  c->add_option("--ram", out->ram, "with --cpu: bytes of RAM for training");
+  c->add_option("--mhz", out->mhz, "with --cpu: its clock")->check(CLI::Range(0.0, 10000.0));
+  c->add_option("--trainable", out->compile.trainable_layers,
+                "trainable layers, counted from the last; 0: all");
+  c->add_option("--batch", out->request.batch, "samples a step")->check(CLI::Range(1, 256));
+  c->add_option("--k", out->request.k, "precision of the weights in bits")
+      ->check(CLI::Range(2, 16));
+  c->add_option("--train", out->request.train, "training samples")->check(CLI::Range(1, 1000000));
+  c->add_option("--heldout", out->request.heldout, "held-out samples")
+      ->check(CLI::Range(0, 1000000));
+  c->add_flag("--no-guard", out->no_guard, "keep no best weights");
+  c->add_flag("--json", out->as_json, "as JSON");
+  return out;
+}
+
+}  // namespace odt::compiler
