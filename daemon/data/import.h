@@ -30,9 +30,17 @@ struct ImportRequest {
   // targets.
   std::string x_key, y_key;
   // Series (WAV, Edge Impulse).
-  double window_s = 0, stride_s = 0;  // 0: the format's own; stride 0: the window
-  double sample_rate = 0;             // Hz to resample to; 0: as it is
-  std::string features;               // the format's own list
+  double window_s = 0, stride_s = 0;                 // 0: the format's own; stride 0: the window
+  double sample_rate = 0;                            // Hz to resample to; 0: as it is
+  std::string features;                              // window.h; empty: the format's own
+  std::uint32_t window_steps = 0, stride_steps = 0;  // instead of seconds
+  std::string short_recordings;  // "refuse", "pad", "drop"; empty: the format's own
+  std::string series;            // a table as recordings: "steps" or "rows" (open_series.h)
+  // Channels of a PNG (1, 3; 0: by the files) or of a series of rows (0: 1).
+  std::uint32_t channels = 0;
+  // Folders and archives of WAV, Edge Impulse, PNG files (sample_names.h); the group is
+  // group_column.
+  std::string pattern, only;
   // data_path may be a folder where the format says so.
   std::string data_path, labels_path, test_data_path, test_labels_path;
   // Shown in errors and in Dataset::source instead of the paths; empty: the file name of the path.

@@ -35,7 +35,7 @@ struct ZipMember {
   std::uint32_t crc = 0;
   std::uint64_t packed = 0, size = 0, header = 0;  // bytes, bytes, offset of the local header
 };
-// Errors: INVALID_ARGUMENT naming `name` (not a zip file, truncated, more than 1000 members).
+// Errors: INVALID_ARGUMENT naming `name` (not a zip file, truncated, more than 65534 members).
 Result<std::vector<ZipMember>> zip_members(const FileRange& file, const std::string& name);
 // The member's bytes, CRC checked: in place, or inflated into a temporary file. Errors:
 // INVALID_ARGUMENT (damaged, encrypted, method, above max_bytes).

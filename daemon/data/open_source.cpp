@@ -7,6 +7,7 @@
 #include "data/csv_reader.h"
 #include "data/import.h"
 #include "data/npy_source.h"
+#include "data/open_series.h"
 #include "data/source_parts.h"
 
 namespace odt::data {
@@ -33,7 +34,7 @@ Result<SourcePtr> open_csv_file(const ImportRequest& r, const std::string& path,
 
 const std::vector<std::string> kCsvEndings = {".csv", ".tsv", ".csv.gz", ".tsv.gz"};
 
-Result<SourcePtr> open_csvs(const Input& in) {
+Result<SourcePtr> open_csv_rows(const Input& in) {
   if (!fs::is_directory(in.path)) return open_csv_file(in.request, in.path, in.name);
   std::vector<std::string> files;
   ODT_ASSIGN(files, files_below(in.path, kCsvEndings));
@@ -46,11 +47,25 @@ Result<SourcePtr> open_csvs(const Input& in) {
                        });
 }
 
+Result<SourcePtr> open_csvs(const Input& in) {
+  SourcePtr rows;
+  ODT_ASSIGN(rows, open_csv_rows(in));
+  return wants_windows(in.request) ? windows_of(std::move(rows), in.request) : std::move(rows);
+}
+
 Result<SourcePtr> open_numpy(const Input& in) {
   const ImportRequest& r = in.request;
-  return open_npy(
-      {in.path, in.name, in.labels, in.labels_name, r.x_key, r.y_key, !r.target_columns.empty()});
+  SourcePtr rows;
+  ODT_ASSIGN(rows, open_npy({in.path, in.name, in.labels, in.labels_name, r.x_key, r.y_key,
+                             !r.target_columns.empty()}));
+  return wants_windows(r) ? windows_of(std::move(rows), r) : std::move(rows);
 }
+
+Result<SourcePtr> open_wavs(const Input& in) { return open_wav_rows(in.request, in.path, in.name); }
+Result<SourcePtr> open_edge_impulses(const Input& in) {
+  return open_edge_impulse_rows(in.request, in.path, in.name);
+}
+Result<SourcePtr> open_pngs(const Input& in) { return open_png_rows(in.request, in.path, in.name); }
 
 // A line for each format that is read row by row; a reader adds its own.
 struct Format {
@@ -64,6 +79,9 @@ const std::vector<Format>& formats() {
       {"csv", open_csvs, true, kCsvEndings},
       {"npy", open_numpy, true, {".npy"}},
       {"npz", open_numpy, true, {".npz"}},
+      {"wav", open_wavs, false, {".wav"}},
+      {"edge-impulse", open_edge_impulses, false, {".json", ".cbor"}},
+      {"png", open_pngs, false, {".png"}},
   };
   return all;
 }

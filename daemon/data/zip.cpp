@@ -17,7 +17,7 @@ namespace odt::data {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 18;
-constexpr std::size_t kMaxMembers = 1000;
+constexpr std::size_t kMaxMembers = 65534;  // above: zip64
 constexpr std::uint32_t kEndMark = 0x06054b50, kEntryMark = 0x02014b50, kLocalMark = 0x04034b50;
 
 template <typename T>

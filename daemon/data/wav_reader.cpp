@@ -1,0 +1,121 @@
+#include "data/wav_reader.h"
+
+#include <absl/strings/str_cat.h>
+#include <samplerate.h>
+#include <sndfile.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "data/series.h"
+
+namespace odt::data {
+namespace {
+
+constexpr int kMaxChannels = 64, kMaxRate = 1000000;
+
+// A file in memory for libsndfile.
+struct Memory {
+  std::string_view bytes;
+  sf_count_t at = 0;
+};
+
+sf_count_t memory_size(void* user) {
+  return static_cast<sf_count_t>(static_cast<Memory*>(user)->bytes.size());
+}
+sf_count_t memory_seek(sf_count_t offset, int whence, void* user) {
+  auto* m = static_cast<Memory*>(user);
+  const auto size = static_cast<sf_count_t>(m->bytes.size());
+  const sf_count_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? m->at : size;
+  // Checked without an overflow: offsets come from the file.
+  if (offset < -base || offset > size - base) return -1;
+  return m->at = base + offset;
+}
+sf_count_t memory_read(void* to, sf_count_t count, void* user) {
+  auto* m = static_cast<Memory*>(user);
+  const sf_count_t n =
+      std::clamp<sf_count_t>(count, 0, static_cast<sf_count_t>(m->bytes.size()) - m->at);
+  std::memcpy(to, m->bytes.data() + m->at, static_cast<std::size_t>(n));
+  m->at += n;
+  return n;
+}
+sf_count_t memory_write(const void*, sf_count_t, void*) { return 0; }
+sf_count_t memory_tell(void* user) { return static_cast<Memory*>(user)->at; }
+
+Status bad(const std::string& name, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat(name, ": ", what));
+}
+
+Status read_mono(SNDFILE* file, int channels, const std::string& name, std::vector<float>& out) {
+  const auto width = static_cast<std::size_t>(channels);
+  std::vector<float> block(4096 * width);
+  sf_count_t frames;
+  while ((frames = sf_readf_float(file, block.data(), 4096)) > 0) {
+    const auto n = static_cast<std::size_t>(frames);
+    if (out.size() + n > kMaxRecordingValues)
+      return bad(name, absl::StrCat("more than ", kMaxRecordingValues, " samples"));
+    for (std::size_t i = 0; i < n; ++i) {
+      double sum = 0;
+      for (std::size_t c = 0; c < width; ++c) sum += block[i * width + c];
+      if (!std::isfinite(sum)) return bad(name, "a sample is not a finite number");
+      out.push_back(static_cast<float>(std::clamp(sum / static_cast<double>(width), -2.0, 2.0)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status resample(std::vector<float>& samples, double from, double to, const std::string& name) {
+  const double ratio = to / from;
+  const double length = std::ceil(static_cast<double>(samples.size()) * ratio);
+  if (!src_is_valid_ratio(ratio) || length > static_cast<double>(kMaxRecordingValues))
+    return bad(name, absl::StrCat("cannot be resampled from ", from, " to ", to, " Hz"));
+  std::vector<float> out(static_cast<std::size_t>(length));
+  SRC_DATA job{};
+  job.data_in = samples.data();
+  job.data_out = out.data();
+  job.input_frames = static_cast<long>(samples.size());
+  job.output_frames = static_cast<long>(out.size());
+  job.src_ratio = ratio;
+  if (const int error = src_simple(&job, SRC_SINC_MEDIUM_QUALITY, 1); error != 0)
+    return bad(name, absl::StrCat("resampling: ", src_strerror(error)));
+  out.resize(static_cast<std::size_t>(job.output_frames_gen));
+  samples = std::move(out);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Result<WavClip> read_wav(std::string_view bytes, const std::string& name, double rate) {
+  const std::string_view magic = bytes.substr(0, 4);
+  if (bytes.size() < 12 || (magic != "RIFF" && magic != "RIFX" && magic != "RF64") ||
+      bytes.substr(8, 4) != "WAVE")
+    return bad(name, "not a WAV file");
+  Memory memory{bytes};
+  SF_VIRTUAL_IO io{memory_size, memory_seek, memory_read, memory_write, memory_tell};
+  SF_INFO info{};
+  const std::unique_ptr<SNDFILE, int (*)(SNDFILE*)> file(
+      sf_open_virtual(&io, SFM_READ, &info, &memory), sf_close);
+  if (!file)
+    return bad(name,
+               absl::StrCat("not a readable WAV file: ", printable(sf_strerror(nullptr), 100)));
+  if (info.channels < 1 || info.channels > kMaxChannels)
+    return bad(name, absl::StrCat(info.channels, " channels; expected 1..", kMaxChannels));
+  if (info.samplerate < 1 || info.samplerate > kMaxRate)
+    return bad(name, absl::StrCat(info.samplerate, " Hz; expected 1..", kMaxRate));
+  WavClip clip;
+  clip.rate = info.samplerate;
+  ODT_TRY(read_mono(file.get(), info.channels, name, clip.samples));
+  if (clip.samples.empty()) return bad(name, "no samples");
+  if (rate > 0 && rate != clip.rate) {
+    ODT_TRY(resample(clip.samples, clip.rate, rate, name));
+    clip.rate = rate;
+  }
+  for (float& v : clip.samples)
+    v = static_cast<float>(
+        std::clamp(std::floor(static_cast<double>(v) * 32768 + 0.5), -32768.0, 32767.0));
+  return clip;
+}
+
+}  // namespace odt::data
