@@ -34,7 +34,13 @@ Status fits(const data::Dataset& d, const std::string& file, const Network& net)
   if (d.sample_len() != len)
     return absl::InvalidArgumentError(
         absl::StrCat(file, ": ", d.sample_len(), " values per sample; the model takes ", len));
-  for (std::size_t s = 0; s < d.labels.size(); ++s)
+  if (net.task == Task::kRegress)
+    return absl::UnimplementedError(
+        absl::StrCat(file, ": the model is a regression; C files carry labels, no targets"));
+  if (net.task == Task::kClassify && d.class_names.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ": has no classes; the model has ", net.n_classes()));
+  for (std::size_t s = 0; s < d.labels.size() && net.task == Task::kClassify; ++s)
     if (d.labels[s] >= net.n_classes())
       return absl::InvalidArgumentError(absl::StrCat(file, ": label ", d.labels[s], " of sample ",
                                                      s, "; the model has ", net.n_classes(),

@@ -23,22 +23,8 @@ std::string c_type(Storage storage) {
   return storage == Storage::kU8 ? "uint8_t" : storage == Storage::kS8 ? "int8_t" : "int16_t";
 }
 
-std::size_t first_trainable(const Network& net) {
-  std::size_t n = 0;
-  while (!net.layers[n].trainable) ++n;
-  return n;
-}
-
-Storage cut_storage(const Network& net) {
-  Storage storage = net.input_storage;
-  for (std::size_t n = 0; n < first_trainable(net); ++n)
-    if (net.layers[n].is_compute())
-      storage = storage_of(net.layers[n].clip_lo, net.layers[n].clip_hi);
-  return storage;
-}
-
-std::uint64_t cut_count(const Network& net) {
-  return count_of(net.layers[first_trainable(net)].in_shape);
+std::string c_dtype(Storage storage) {
+  return storage == Storage::kU8 ? "ODT_U8" : storage == Storage::kS8 ? "ODT_S8" : "ODT_S16";
 }
 
 }  // namespace odt::compiler

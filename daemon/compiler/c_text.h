@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/c_graph.h"
 #include "compiler/c_writer.h"
 
 // C source text; used by c_*.cpp only.
@@ -49,15 +50,13 @@ std::string c_rows(const std::string& declaration, const std::vector<T>& v, std:
 
 // int8_t, uint8_t or int16_t.
 std::string c_type(Storage storage);
-// Index of the first trainable layer; layers in front of it are the frozen part.
-std::size_t first_trainable(const Network& net);
-// Of what the frozen part gives.
-Storage cut_storage(const Network& net);
-std::uint64_t cut_count(const Network& net);
+// ODT_S8, ODT_U8 or ODT_S16.
+std::string c_dtype(Storage storage);
 
-std::vector<CFile> write_c_config(const Network& net, const Hash& model_hash);
-std::vector<CFile> write_c_frozen(const Network& net);
+std::vector<CFile> write_c_config(const CModel& model, const Hash& model_hash);
+std::vector<CFile> write_c_frozen(const CModel& model);
 std::vector<CFile> write_c_data(const CData& data, const Network& net);
-Result<std::vector<CFile>> write_c_vectors(const Compiled& compiled, const CData* data);
+Result<std::vector<CFile>> write_c_vectors(const Compiled& compiled, const CModel& model,
+                                           const CData* data);
 
 }  // namespace odt::compiler

@@ -1,118 +1,55 @@
 // test_vector.h and .c: what the compiled files must give, computed by the trainer itself.
 #include <algorithm>
-#include <memory>
 
-#include "base/ids.h"
 #include "compiler/c_text.h"
-#include "data/quantize.h"
-#include "data/sampling.h"
-#include "odt/odt.h"
-#include "odt/trainer.h"
+#include "compiler/vectors.h"
+#include "odt/ti.h"
 
 namespace odt::compiler {
 namespace {
 
 constexpr std::uint32_t kVectors = 4;
 
-// The trainer of a checked image, with memory from the heap.
-class Host {
- public:
-  explicit Host(const std::string& image) : words_((image.size() + 3) / 4) {
-    std::copy(image.begin(), image.end(), reinterpret_cast<char*>(words_.data()));
-    status_ =
-        odt_model_open(&model, words_.data(), static_cast<std::uint32_t>(image.size()), &error_);
-  }
-  Status start(std::uint32_t samples) {
-    odt_run_spec_t spec{};
-    spec.rule_set = ODT_RULE_NITI;
-    spec.loss = ODT_LOSS_MSE;
-    spec.shift_source = ODT_SHIFT_EXACT;
-    for (auto& mu : spec.mu_weight) mu = 1;
-    spec.mu_offset = 1;
-    spec.k = 8;
-    spec.batch = kCBatch;
-    spec.epochs = 1;
-    spec.train_samples = samples;
-    std::fill(std::begin(spec.class_weights), std::end(spec.class_weights), 64);
-    odt_memory_plan_t plan{};
-    if (status_ == ODT_OK) status_ = odt_run_spec_check(&spec, &model, &error_);
-    if (status_ != ODT_OK) return failed();
-    odt_trainer_plan(&model, &spec, false, &plan);
-    arena_.resize(plan.total_bytes / 8 + 1);
-    trainer = std::make_unique<odt_trainer_t>();
-    status_ = odt_trainer_init(trainer.get(), &model, &spec, false, arena_.data(), plan.total_bytes,
-                               &error_);
-    return status_ == ODT_OK ? absl::OkStatus() : failed();
-  }
-  Status failed() const {
-    return absl::InternalError(
-        absl::StrCat("golden vectors: ", error_.what != nullptr ? error_.what : "failed"));
-  }
-
-  odt_model_t model{};
-  std::unique_ptr<odt_trainer_t> trainer;
-
- private:
-  std::vector<std::uint32_t> words_;
-  std::vector<std::uint64_t> arena_;
-  odt_error_t error_{};
-  odt_status_t status_;
-};
-
-// Floats whose quantised values spread over the whole range.
-std::vector<float> made_up(const data::InputStage& in) {
-  data::Xorshift32 random(1);
-  std::vector<float> out;
-  const bool u8 = in.dtype == data::Dtype::kU8;
-  const int lo = in.has_prequant() ? in.clip_lo : u8 ? 0 : -128;
-  const int hi = in.has_prequant() ? in.clip_hi : u8 ? 255 : 127;
-  const std::uint32_t n = in.count();
-  for (std::uint32_t i = 0; i < kVectors * n; ++i) {
-    const float y = static_cast<float>(
-        lo + static_cast<int>(random.below(static_cast<std::uint32_t>(hi - lo + 1))));
-    if (!in.has_prequant()) {
-      out.push_back(y);
-      continue;
-    }
-    const std::size_t c = i % n / (n / in.offset.size());
-    const float scale =
-        static_cast<float>(in.mult[c]) / static_cast<float>(std::uint32_t{1} << in.k[c]);
-    out.push_back(scale == 0 ? 0 : (y + 0.5f) / scale - in.offset[c]);
-  }
-  return out;
-}
-
-std::vector<std::uint8_t> quantised(const data::InputStage& in, const std::vector<float>& x) {
-  std::vector<std::uint8_t> out;
-  const std::size_t n = in.count();
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const std::size_t c = in.has_prequant() ? i % n / (n / in.offset.size()) : 0;
-    const std::int32_t v = in.has_prequant()
-                               ? data::quantize_float(in, static_cast<std::uint32_t>(c), x[i])
-                               : static_cast<std::int32_t>(x[i]);
-    out.push_back(static_cast<std::uint8_t>(v));
-  }
-  return out;
-}
-
-// Values of the tensor in front of the first trainable layer.
-Result<std::vector<std::int16_t>> frozen(Host& host, const std::vector<std::uint8_t>& x,
-                                         const Network& net) {
+// The library itself on the frozen part, where the model has no cut in its sense: layers without
+// weights went to the trained part.
+std::vector<std::uint8_t> run_frozen(const GoldenTrainer& host, const CModel& model,
+                                     const std::vector<std::uint8_t>& sample,
+                                     std::size_t out_bytes) {
   const odt_model_t& m = host.model;
-  const std::size_t n = cut_count(net), len = m.tensors[m.input].count;
-  const Storage storage = cut_storage(net);
-  const bool computes = std::any_of(m.ops, m.ops + m.first_trainable_op,
-                                    [](const odt_op_t& op) { return op.kind != ODT_OP_FLATTEN; });
-  std::vector<std::int16_t> words(n), out;
-  for (std::size_t s = 0; s < x.size() / len; ++s) {
-    const std::uint8_t* y = x.data() + s * len;
-    if (computes) {
-      auto* bytes = reinterpret_cast<std::uint8_t*>(words.data());
-      if (odt_trainer_freeze(host.trainer.get(), y, bytes) != ODT_OK) return host.failed();
-      y = bytes;
+  std::vector<std::vector<std::uint32_t>> memory;
+  std::vector<void*> values;
+  for (std::size_t t = 0; t < m.n_tensors; ++t)
+    memory.emplace_back(std::size_t{m.tensors[t].count} / 2 + 1);
+  for (auto& v : memory) values.push_back(v.data());
+  const odt_ti_frozen_t f = {m.ops,   m.tensors, static_cast<std::uint16_t>(model.first),
+                             m.input, model.cut, values.data()};
+  std::vector<std::uint16_t> out(out_bytes / 2 + 1);
+  odt_ti_frozen_run(&f, sample.data(), out.data());
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(out.data());
+  return {bytes, bytes + out_bytes};
+}
+
+// Values of the cut tensor.
+Result<std::vector<std::int16_t>> frozen(GoldenTrainer& host, const data::InputStage& in,
+                                         const std::vector<std::int16_t>& x, const CModel& model) {
+  if (model.cut == 0) return x;
+  const odt_model_t& m = host.model;
+  const Storage storage = model.cut_storage();
+  const std::size_t n = model.cut_count(), bytes = n * (storage == Storage::kS16 ? 2 : 1);
+  const bool same = m.cut != ODT_NO_TENSOR && root_of(*model.net, m.cut) == model.cut;
+  std::vector<std::int16_t> out;
+  for (auto at = x.begin(); at != x.end(); at += in.count()) {
+    const auto sample = sample_bytes(in, {at, at + in.count()});
+    std::vector<std::uint16_t> words(n);
+    auto* y = reinterpret_cast<std::uint8_t*>(words.data());
+    if (!same) {
+      const auto own = run_frozen(host, model, sample, bytes);
+      std::copy(own.begin(), own.end(), y);
+    } else if (odt_trainer_freeze(host.trainer.get(), sample.data(), y) != ODT_OK) {
+      return host.failed();
     }
     for (std::size_t i = 0; i < n; ++i)
-      out.push_back(storage == Storage::kS16  ? words[i]
+      out.push_back(storage == Storage::kS16  ? static_cast<std::int16_t>(words[i])
                     : storage == Storage::kU8 ? std::int16_t{y[i]}
                                               : std::int16_t{static_cast<std::int8_t>(y[i])});
   }
@@ -125,9 +62,9 @@ struct Trained {
 };
 
 // One pass over the training samples as they are written, batch by batch.
-Result<Trained> trained(Host& host, const data::InputStage& in, const CSamples& samples) {
-  ODT_TRY(host.start(samples.n));
-  const auto x = quantised(in, samples.inputs);
+Result<Trained> trained(GoldenTrainer& host, const data::InputStage& in, const CSamples& samples) {
+  ODT_TRY(host.start(samples.n, kCBatch));
+  const auto x = sample_bytes(in, quantised(in, samples.inputs));
   const std::uint32_t len = in.count();
   Trained out;
   for (std::uint32_t at = 0; at < samples.n; at += kCBatch) {
@@ -148,7 +85,7 @@ Result<Trained> trained(Host& host, const data::InputStage& in, const CSamples& 
   return out;
 }
 
-std::string declarations(const Network& net, bool with_data, std::uint64_t loss) {
+std::string declarations(const CModel& model, bool with_data, std::uint64_t loss) {
   std::string out = absl::StrCat(
       "/* What the files beside this one give, computed by the trainer of the host. Written by "
       "odtc. "
@@ -157,7 +94,7 @@ std::string declarations(const Network& net, bool with_data, std::uint64_t loss)
       kVectors,
       "\n\n/* Input, output of tvmgen_default_run(), and logits before any training. */\n",
       "extern const float TEST_VECTOR_INPUTS[N_TEST_VECTORS][INPUT_SIZE];\nextern const ",
-      c_type(cut_storage(net)),
+      c_type(model.cut_storage()),
       " TEST_VECTOR_FROZEN[N_TEST_VECTORS][FROZEN_OUTPUT_SIZE];\n"
       "extern const int8_t TEST_VECTOR_LOGITS[N_TEST_VECTORS][N_CLASSES];\n");
   if (with_data)
@@ -172,38 +109,36 @@ std::string declarations(const Network& net, bool with_data, std::uint64_t loss)
 
 }  // namespace
 
-Result<std::vector<CFile>> write_c_vectors(const Compiled& compiled, const CData* data) {
+Result<std::vector<CFile>> write_c_vectors(const Compiled& compiled, const CModel& model,
+                                           const CData* data) {
   const Network& net = compiled.network;
   data::InputStage in;
   ODT_ASSIGN(in, data::parse_input_stage(compiled.manifest));
-  std::vector<float> inputs = made_up(in);
+  std::vector<float> inputs = spread_inputs(in, kVectors);
   if (data != nullptr)
     std::copy_n(data->train.inputs.begin(), std::min(data->train.inputs.size(), inputs.size()),
                 inputs.begin());
-  Host host(compiled.image);
-  ODT_TRY(host.start(1));
+  GoldenTrainer host(compiled.image);
+  ODT_TRY(host.start(1, kCBatch));
   const auto x = quantised(in, inputs);
-  std::vector<std::int8_t> logits(std::size_t{kVectors} * net.n_classes());
-  for (std::uint32_t s = 0; s < kVectors; ++s)
-    if (odt_trainer_infer(host.trainer.get(), x.data() + std::size_t{s} * in.count(),
-                          logits.data() + std::size_t{s} * net.n_classes()) != ODT_OK)
-      return host.failed();
+  Logits logits;
+  ODT_ASSIGN(logits, golden_logits(host, in, x, kVectors));
   std::vector<std::int16_t> cut;
-  ODT_ASSIGN(cut, frozen(host, x, net));
+  ODT_ASSIGN(cut, frozen(host, in, x, model));
   std::string c = "/* Written by odtc. */\n#include \"test_vector.h\"\n\n";
   absl::StrAppend(
       &c, c_rows("const float TEST_VECTOR_INPUTS[N_TEST_VECTORS][INPUT_SIZE]", inputs, in.count()),
-      c_rows(absl::StrCat("const ", c_type(cut_storage(net)),
+      c_rows(absl::StrCat("const ", c_type(model.cut_storage()),
                           " TEST_VECTOR_FROZEN[N_TEST_VECTORS][FROZEN_OUTPUT_SIZE]"),
-             cut, cut_count(net)),
-      c_rows("const int8_t TEST_VECTOR_LOGITS[N_TEST_VECTORS][N_CLASSES]", logits,
+             cut, model.cut_count()),
+      c_rows("const int8_t TEST_VECTOR_LOGITS[N_TEST_VECTORS][N_CLASSES]", logits.values,
              net.n_classes()));
   Trained end;
   if (data != nullptr) {
     ODT_ASSIGN(end, trained(host, in, data->train));
     c += c_array("const uint8_t TEST_VECTOR_TRAINED_HASH", end.hash);
   }
-  return std::vector<CFile>{{"test_vector.h", declarations(net, data != nullptr, end.loss)},
+  return std::vector<CFile>{{"test_vector.h", declarations(model, data != nullptr, end.loss)},
                             {"test_vector.c", c}};
 }
 

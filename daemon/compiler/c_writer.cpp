@@ -34,17 +34,10 @@ Status geometry_fits(const std::string& file, const Layer& l) {
   return absl::OkStatus();
 }
 
-Status interface_fits(const std::string& file, const Network& net) {
-  if (net.arithmetic != Arithmetic::kInteger)
-    return absl::UnimplementedError(file +
-                                    ": TI's interface has integer models; this one is DFP16");
-  for (std::size_t n = 0; n < net.layers.size(); ++n) {
-    const Layer& l = net.layers[n];
-    if (l.kind != LayerKind::kConv && l.kind != LayerKind::kLinear && l.kind != LayerKind::kFlatten)
-      return absl::UnimplementedError(
-          absl::StrCat(file, ": layer '", shown(l.name),
-                       "': C files have CONV2D, LINEAR and FLATTEN layers in a chain"));
-    if (n < first_trainable(net) || !l.is_compute()) continue;
+Status interface_fits(const std::string& file, const CModel& model) {
+  for (const CLayer& c : model.layers) {
+    const Layer& l = *c.layer;
+    if (!l.is_compute()) continue;
     if (!l.trainable)
       return absl::UnimplementedError(
           absl::StrCat(file, ": layer '", shown(l.name),
@@ -105,15 +98,21 @@ Status make_temp(const std::string& beside, TempFolder& out) {
 Result<std::vector<CFile>> write_c(const Compiled& compiled, const std::string& file,
                                    const CData* data) {
   const Network& net = compiled.network;
-  ODT_TRY(interface_fits(file, net));
-  std::vector<CFile> files = write_c_config(net, sha256(compiled.image));
+  if (net.arithmetic != Arithmetic::kInteger)
+    return absl::UnimplementedError(
+        file +
+        ": TI's interface has integer models; this one is DFP16: use a model image (odtc compile)");
+  CModel model;
+  ODT_ASSIGN(model, divide(net, file));
+  ODT_TRY(interface_fits(file, model));
+  std::vector<CFile> files = write_c_config(model, sha256(compiled.image));
   const auto add = [&](std::vector<CFile> more) {
     std::move(more.begin(), more.end(), std::back_inserter(files));
   };
-  add(write_c_frozen(net));
+  add(write_c_frozen(model));
   if (data != nullptr) add(write_c_data(*data, net));
   std::vector<CFile> vectors;
-  ODT_ASSIGN(vectors, write_c_vectors(compiled, data));
+  ODT_ASSIGN(vectors, write_c_vectors(compiled, model, data));
   add(std::move(vectors));
   return files;
 }

@@ -6,6 +6,7 @@
 #include "compiler/c_writer.h"
 #include "compiler/cmd_fit.h"
 #include "compiler/compile.h"
+#include "compiler/vectors.h"
 #include "data/dataset.h"
 #include "data/import.h"
 #include "odt/odt.h"
@@ -22,13 +23,20 @@ int fail(const odt::Status& status) {
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 int run_compile(const std::string& in, std::string out, const std::string& manifest_path,
-                const odt::compiler::CompileOptions& options) {
+                const std::string& vectors_path, const odt::compiler::CompileOptions& options) {
   auto onnx = odt::data::read_file(in, kMaxFileBytes);
   if (!onnx.ok()) return fail(onnx.status());
   auto compiled = odt::compiler::compile(*onnx, file_name(in), options);
   if (!compiled.ok()) return fail(compiled.status());
   if (out.empty()) out = in.substr(0, in.rfind('.')) + ".odtm";
   const std::string manifest = manifest_path.empty() ? out + ".json" : manifest_path;
+  std::string vectors;
+  if (!vectors_path.empty()) {
+    auto text = odt::compiler::write_vectors(*compiled);
+    if (!text.ok()) return fail(text.status());
+    vectors = *std::move(text);
+    if (auto st = odt::data::write_file(vectors_path, vectors); !st.ok()) return fail(st);
+  }
   if (auto st = odt::data::write_file(manifest, compiled->manifest); !st.ok()) return fail(st);
   if (auto st = odt::data::write_file(out, compiled->image); !st.ok()) {
     std::remove(manifest.c_str());
@@ -111,12 +119,14 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "odtc " ODT_VERSION " (rules_version " +
                                         std::to_string(ODT_RULES_VERSION) + ")");
   app.require_subcommand(1);
-  std::string in, out, manifest;
+  std::string in, out, manifest, vectors;
   odt::compiler::CompileOptions options;
   auto* compile = app.add_subcommand("compile", "ONNX -> image and manifest");
   compile->add_option("model", in, "QAT ONNX file")->required();
   compile->add_option("-o,--output", out, "image; default: the model's name with .odtm");
   compile->add_option("--manifest", manifest, "manifest; default: the image's name + .json");
+  compile->add_option("--vectors", vectors,
+                      "golden vectors as JSON: inputs, as the board receives them, logits");
   compile->add_option("--trainable", options.trainable_layers,
                       "trainable layers, counted from the last; 0: all");
   compile->add_option("--name", options.name, "name of the model, at most 16 bytes");
@@ -154,5 +164,5 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (fit->command->parsed()) return fit->run();
   if (c->parsed()) return run_c(in, options, c_options);
-  return compile->parsed() ? run_compile(in, out, manifest, options) : run_inspect(in);
+  return compile->parsed() ? run_compile(in, out, manifest, vectors, options) : run_inspect(in);
 }
