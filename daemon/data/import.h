@@ -41,7 +41,9 @@ struct ImportRequest {
   // Folders and archives of WAV, Edge Impulse, PNG files (sample_names.h); the group is
   // group_column.
   std::string pattern, only;
-  // data_path may be a folder where the format says so.
+  // data_path may be a folder where the format says so; more_paths: further ones of the same kind,
+  // their rows behind it (not IDX).
+  std::vector<std::string> more_paths;
   std::string data_path, labels_path, test_data_path, test_labels_path;
   // Shown in errors and in Dataset::source instead of the paths; empty: the file name of the path.
   std::string data_name, labels_name, test_data_name, test_labels_name;
@@ -54,8 +56,8 @@ std::string shown_name(const std::string& name, const std::string& path);
 // the list of formats, NOT_FOUND.
 Result<std::string> guess_format(const std::string& path);
 
-// The reader of the request's format (open_source.cpp has the table). Errors: INVALID_ARGUMENT
-// (format, its options, content), NOT_FOUND.
+// The reader of the request's format (open_source.cpp has the table); `request` outlives it.
+// Errors: INVALID_ARGUMENT (format, its options, content), NOT_FOUND.
 Result<std::unique_ptr<Source>> open_source(const ImportRequest& request);
 
 // Train and held-out come from the data file; test from the own test set if there is one, else from

@@ -110,9 +110,21 @@ Result<SourcePtr> open_source(const ImportRequest& r) {
   if (format == all.end())
     return absl::InvalidArgumentError(
         absl::StrCat("format '", r.format, "' is not known; use ", known_formats()));
+  const Input first{r, r.data_path, shown_name(r.data_name, r.data_path), r.labels_path,
+                    shown_name(r.labels_name, r.labels_path)};
   SourcePtr pool;
-  ODT_ASSIGN(pool, open_one(*format, {r, r.data_path, shown_name(r.data_name, r.data_path),
-                                      r.labels_path, shown_name(r.labels_name, r.labels_path)}));
+  if (r.more_paths.empty()) {
+    ODT_ASSIGN(pool, open_one(*format, first));
+  } else {
+    const std::size_t n = 1 + r.more_paths.size();
+    ODT_ASSIGN(pool,
+               chain_sources(absl::StrCat(r.format, " ", first.name, " and ", n - 1, " more"), n,
+                             [&r, first, format](std::size_t i) {
+                               if (i == 0) return open_one(*format, first);
+                               const auto& path = r.more_paths[i - 1];
+                               return open_one(*format, {r, path, shown_name("", path), "", ""});
+                             }));
+  }
   if (r.test_data_path.empty()) return pool;
   SourcePtr test;
   ODT_ASSIGN(

@@ -7,6 +7,7 @@
 #include "compiler/compile.h"
 #include "compiler/plan.h"
 #include "data/derive.h"
+#include "worker/import_job.h"
 #include "worker/replay.h"
 #include "worker/train_pc.h"
 
@@ -65,46 +66,6 @@ Result<json> run_compile(const Context& c) {
   return json{{"model_hash", sha256(compiled.image).hex()},
               {"manifest_hash", sha256(compiled.manifest).hex()},
               {"warnings", compiled.network.warnings}};
-}
-
-json dataset_json(const data::Dataset& d, std::size_t bytes) {
-  return {{"dtype", std::string(data::dtype_name(d.dtype))},
-          {"shape", d.shape},
-          {"train", d.counts[0]},
-          {"heldout", d.counts[1]},
-          {"test", d.counts[2]},
-          {"class_names", d.class_names},
-          {"class_counts", d.class_counts()},
-          {"source", d.source},
-          {"bytes", bytes}};
-}
-
-Result<json> run_import(const Context& c) {
-  data::ImportRequest r;
-  r.format = c.text("format");
-  r.resize = c.job.value("resize", std::vector<std::uint32_t>{});
-  r.transform = c.text("transform");
-  r.train = c.number("train");
-  r.heldout = c.number("heldout");
-  r.test = c.number("test");
-  r.seed = c.number("seed");
-  r.skip = c.number("skip");
-  r.label_column = c.text("label_column");
-  r.data_path = c.path("data");
-  r.labels_path = c.path("labels");
-  r.test_data_path = c.path("test_data");
-  r.test_labels_path = c.path("test_labels");
-  r.data_name = c.text("data_name");
-  r.labels_name = c.text("labels_name");
-  r.test_data_name = c.text("test_data_name");
-  r.test_labels_name = c.text("test_labels_name");
-  data::Dataset d;
-  ODT_ASSIGN(d, data::import_dataset(r, c.progress));
-  const std::string bytes = data::encode_dataset(d);
-  ODT_TRY(write_output(c, "dataset_out", bytes));
-  json result = dataset_json(d, bytes.size());
-  result["content_hash"] = sha256(bytes).hex();
-  return result;
 }
 
 Result<data::Dataset> read_dataset(const Context& c) {
@@ -259,7 +220,7 @@ Result<json> run_job(const json& job, const std::string& base, const data::Progr
     const Context c{job, base, progress};
     const std::string kind = c.text("kind");
     if (kind == "compile") return run_compile(c);
-    if (kind == "import") return run_import(c);
+    if (kind == "import") return run_import(job, base, progress);
     if (kind == "derive") return run_derive(c);
     if (kind == "train-pc") return run_train_pc(c);
     if (kind == "replay") return run_replay(c);

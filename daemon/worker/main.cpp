@@ -7,6 +7,7 @@
 
 #include "data/dataset.h"
 #include "odt/odt.h"
+#include "worker/import_command.h"
 #include "worker/job.h"
 #include "worker/train_command.h"
 
@@ -75,13 +76,17 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "train")
     return odt::worker::train_command({argv + 2, argv + argc}, std::cout, std::cerr,
                                       ::isatty(STDERR_FILENO) == 1);
+  if (argc > 1 && std::string(argv[1]) == "import")
+    return odt::worker::import_command({argv + 2, argv + argc}, std::cout, std::cerr,
+                                       ::isatty(STDERR_FILENO) == 1);
   const std::string arg = argc == 2 ? argv[1] : "";
   if (arg == "--version") {
     std::cout << "odt-worker " ODT_VERSION " (rules_version " << ODT_RULES_VERSION << ")\n";
     return 0;
   }
   if (arg.empty() || arg[0] == '-') {
-    std::cerr << "usage: odt-worker JOB.json | train DATASET.odtd [--help] | --version\n"
+    std::cerr << "usage: odt-worker JOB.json | import FILE... -o X.odtd [--help] | train X.odtd "
+                 "[--help] | --version\n"
                  "kinds: compile, import, derive, train-pc, replay (daemon/worker/README.md)\n";
     return 2;
   }

@@ -1,0 +1,126 @@
+#include "worker/import_command.h"
+
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "worker/import_job.h"
+
+namespace odt::worker {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ImportCommand {
+  data::ImportRequest request;
+  std::vector<std::string> files;
+  std::string out, report;
+  bool json = false;
+};
+
+void add_files(CLI::App& app, ImportCommand& o) {
+  data::ImportRequest& r = o.request;
+  app.add_option("FILE", o.files, "Files of one format, or a folder")->required();
+  app.add_option("-o,--out", o.out, "Dataset to write (.odtd)")->required();
+  app.add_option("--report", o.report, "Report and preview to write (JSON)");
+  app.add_flag("--json", o.json, "The report as JSON on standard output");
+  app.add_option("--format", r.format, "Default: by the name");
+  app.add_option("--labels", r.labels_path, "Labels: IDX or NPY");
+  app.add_option("--test-data", r.test_data_path, "Own test set, of the same format");
+  app.add_option("--test-labels", r.test_labels_path, "Its labels");
+}
+
+void add_splits(CLI::App& app, data::ImportRequest& r) {
+  app.add_option("--train", r.train, "Samples to train on");
+  app.add_option("--heldout", r.heldout, "Samples of the guard");
+  app.add_option("--test", r.test, "Samples to test with");
+  app.add_option("--split", r.split, "Parts of train, held-out, test instead: 80,10,10")
+      ->delimiter(',')
+      ->expected(3);
+  app.add_option("--seed", r.seed, "Picks the samples (default 1)");
+  app.add_option("--skip", r.skip, "Leave out the first N after the shuffle");
+  app.add_flag("--stratify", r.stratify, "IDX, CSV: every class in proportion (others always do)");
+}
+
+void add_columns(CLI::App& app, data::ImportRequest& r) {
+  app.add_option("--label-column", r.label_column,
+                 "CSV: name, or number from 0 (default: last); '-': no labels");
+  app.add_option("--target-column", r.target_columns, "CSV: regression; may come again");
+  app.add_option("--drop-column", r.drop_columns, "CSV: leave out; may come again");
+  app.add_option("--group-column", r.group_column, "CSV: recording; stays in one split");
+  app.add_option("--missing", r.missing, "Missing values: refuse (default), drop, mean, zero")
+      ->check(CLI::IsMember({"refuse", "drop", "mean", "zero"}));
+  app.add_option("--x-key", r.x_key, "NPZ: array of the values");
+  app.add_option("--y-key", r.y_key, "NPZ: array of the labels");
+}
+
+void add_signals(CLI::App& app, data::ImportRequest& r) {
+  app.add_option("--resize", r.resize, "Images: H,W")->delimiter(',')->expected(2);
+  app.add_option("--transform", r.transform, "Images: none, inversion, rot90, flip, gain:0.4,60");
+  app.add_option("--window", r.window_s, "Series: seconds per sample");
+  app.add_option("--stride", r.stride_s, "Series: seconds between samples (default: the window)");
+  app.add_option("--sample-rate", r.sample_rate, "Series: resample to Hz");
+  app.add_option("--features", r.features, "Series: what a sample is made of");
+}
+
+Status import_all(ImportCommand& o, std::ostream& out, std::ostream& log, bool terminal) {
+  o.request.data_path = o.files[0];
+  o.request.more_paths.assign(o.files.begin() + 1, o.files.end());
+  // Archives are unpacked beside the output, and gone in the end.
+  const std::string scratch = absl::StrCat(o.out, ".tmp.d");
+  std::error_code ec;
+  fs::remove_all(scratch, ec);
+  fs::create_directories(scratch, ec);
+  const auto imported =
+      import_files(o.request, scratch, {o.out, o.report},
+                   [&](std::uint32_t permille, const std::string& message) {
+                     if (!terminal) return;
+                     const std::size_t full = permille * 24 / 1000;
+                     log << "\r\x1b[K[" << std::string(full, '#') << std::string(24 - full, '.')
+                         << absl::StrFormat("] %3d %%  ", permille / 10) << message << std::flush;
+                   });
+  fs::remove_all(scratch, ec);
+  if (terminal) log << "\r\x1b[K" << std::flush;
+  ODT_TRY(imported.status());
+  if (o.json)
+    out << data::report_json(imported->report, imported->dataset)
+               .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+        << "\n";
+  else
+    out << data::report_text(imported->report, imported->dataset) << o.out << "  "
+        << imported->content_hash.hex() << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int import_command(const std::vector<std::string>& args, std::ostream& out, std::ostream& log,
+                   bool terminal) {
+  ImportCommand o;
+  o.request.seed = 1;
+  CLI::App app("Import samples into a dataset file, without a daemon", "odt-worker import");
+  add_files(app, o);
+  add_splits(app, o.request);
+  add_columns(app, o.request);
+  add_signals(app, o.request);
+  try {
+    std::vector<std::string> reversed(args.rbegin(), args.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    out << app.help();
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    log << "odt-worker import: " << e.what() << " (odt-worker import --help)\n";
+    return 2;
+  }
+  const Status status = import_all(o, out, log, terminal);
+  if (status.ok()) return 0;
+  log << "odt-worker import: " << status.message() << "\n";
+  return 1;
+}
+
+}  // namespace odt::worker
