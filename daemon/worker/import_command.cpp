@@ -1,5 +1,6 @@
 #include "worker/import_command.h"
 
+#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 
@@ -51,20 +52,50 @@ void add_columns(CLI::App& app, data::ImportRequest& r) {
                  "CSV: name, or number from 0 (default: last); '-': no labels");
   app.add_option("--target-column", r.target_columns, "CSV: regression; may come again");
   app.add_option("--drop-column", r.drop_columns, "CSV: leave out; may come again");
-  app.add_option("--group-column", r.group_column, "CSV: recording; stays in one split");
+  app.add_option("--group-column", r.group_column,
+                 "CSV: column of the recording; files: folder, recording or a "
+                 "field of --pattern. It stays in one split");
   app.add_option("--missing", r.missing, "Missing values: refuse (default), drop, mean, zero")
       ->check(CLI::IsMember({"refuse", "drop", "mean", "zero"}));
   app.add_option("--x-key", r.x_key, "NPZ: array of the values");
   app.add_option("--y-key", r.y_key, "NPZ: array of the labels");
 }
 
+// "1.5s": seconds; "104": steps.
+void length_option(CLI::App& app, const char* name, double& seconds, std::uint32_t& steps,
+                   const char* help) {
+  app.add_option_function<std::string>(
+      name,
+      [&seconds, &steps, name](const std::string& text) {
+        const bool in_seconds = text.ends_with('s');
+        const std::string number = in_seconds ? text.substr(0, text.size() - 1) : text;
+        if (!(in_seconds ? absl::SimpleAtod(number, &seconds) && seconds > 0
+                         : absl::SimpleAtoi(number, &steps) && steps > 0))
+          throw CLI::ValidationError(name,
+                                     "'" + text + "': 1.5s (seconds) or 104 (steps) expected");
+      },
+      help);
+}
+
 void add_signals(CLI::App& app, data::ImportRequest& r) {
   app.add_option("--resize", r.resize, "Images: H,W")->delimiter(',')->expected(2);
   app.add_option("--transform", r.transform, "Images: none, inversion, rot90, flip, gain:0.4,60");
-  app.add_option("--window", r.window_s, "Series: seconds per sample");
-  app.add_option("--stride", r.stride_s, "Series: seconds between samples (default: the window)");
+  app.add_option("--channels", r.channels, "PNG: 1 or 3; series of rows: channels of a step");
+  app.add_option("--pattern", r.pattern,
+                 "Files: how a name tells class and fields, e.g. '{label}_{speaker}_*.wav'");
+  app.add_option("--only", r.only, "Files: speaker=george,lucas or speaker!=george");
+  length_option(app, "--window", r.window_s, r.window_steps,
+                "Series: length of a sample, 1.5s or 104 (steps)");
+  length_option(app, "--stride", r.stride_s, r.stride_steps,
+                "Series: from one sample to the next (default: the window)");
   app.add_option("--sample-rate", r.sample_rate, "Series: resample to Hz");
-  app.add_option("--features", r.features, "Series: what a sample is made of");
+  app.add_option("--features", r.features,
+                 "Series: what a sample is made of (daemon/data/README.md)");
+  app.add_option("--short", r.short_recordings, "Series shorter than a window: refuse, pad, drop")
+      ->check(CLI::IsMember({"refuse", "pad", "drop"}));
+  app.add_option("--series", r.series,
+                 "CSV, NPY as recordings: 'steps' (a row is a step) or 'rows' (a row is one)")
+      ->check(CLI::IsMember({"steps", "rows"}));
 }
 
 Status import_all(ImportCommand& o, std::ostream& out, std::ostream& log, bool terminal) {

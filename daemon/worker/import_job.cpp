@@ -57,6 +57,13 @@ data::ImportRequest request_of(const json& job, const std::string& base) {
   r.stride_s = job.value("stride_s", 0.0);
   r.sample_rate = job.value("sample_rate", 0.0);
   r.features = text("features");
+  r.window_steps = number("window_steps");
+  r.stride_steps = number("stride_steps");
+  r.short_recordings = text("short_recordings");
+  r.series = text("series");
+  r.channels = number("channels");
+  r.pattern = text("pattern");
+  r.only = text("only");
   r.data_path = path("data");
   r.labels_path = path("labels");
   r.test_data_path = path("test_data");
