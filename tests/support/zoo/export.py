@@ -114,12 +114,13 @@ class Writer:
 
     def gap(self, block, x):
         self.next_module()
-        keep = block.form["keepdims"]
+        keep, axes = block.form["keepdims"], block.form.get("axes", [2, 3])
         if self.net.opset >= 13:
-            y = self.emit("ReduceSum", [x, self.constant(np.array([2, 3]))], keepdims=keep)
+            y = self.emit("ReduceSum", [x, self.constant(np.array(axes))], keepdims=keep)
         else:
-            y = self.emit("ReduceSum", [x], axes=[2, 3], keepdims=keep)
-        y = self.emit("Round", [y])
+            y = self.emit("ReduceSum", [x], axes=axes, keepdims=keep)
+        if block.form.get("round", True):
+            y = self.emit("Round", [y])
         shift = None
         if self.raw and block.scale.k.size == 1:
             shift = noise.shift_subgraph(self, int(block.scale.k[0]), (1, 1) + (1, 1) * keep)
@@ -157,7 +158,8 @@ class Writer:
             return self.emit("Squeeze", [x], axes=[2, 3])
         if how == "view" and self.raw:  # x.view(x.size(0), -1)
             return self.emit("Reshape", [x, noise.view_shape(self, x)])
-        y = self.emit("Reshape", [x, self.constant(np.array([1, -1]))])
+        shape = {"zero": [0, -1], "numbers": [1, *block.shape], "batch": [-1, *block.shape]}.get(how, [1, -1])
+        y = self.emit("Reshape", [x, self.constant(np.array(shape))])
         return self.repeat_reshape(y, block.shape)
 
     def add(self, block, a, b):

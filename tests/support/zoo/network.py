@@ -218,7 +218,7 @@ class Net:
         s.after = (0, 255) if relu and not clip else None
         return s
 
-    def conv(self, out, kernel, at=None, stride=(1, 1), pads=(0, 0, 0, 0), dilation=(1, 1), groups=1, relu=True, clip=None, mult=None):
+    def conv(self, out, kernel, at=None, stride=(1, 1), pads=(0, 0, 0, 0), dilation=(1, 1), groups=1, relu=True, clip=None, mult=None, auto_pad=None):
         at = self.last if at is None else at
         x = self.values[at]
         fan_in = x.shape[1] // groups * kernel[0] * kernel[1]
@@ -227,7 +227,7 @@ class Net:
         s = self.finish_scale(self.calibrate(acc, relu, 60 if relu else 45, mult), "conv", relu, clip)
         window = dict(kernel=kernel, stride=stride, pads=pads, dilation=dilation, groups=groups)
         y = apply_scale(acc, s)
-        return self.put(Block("conv", [at], y.shape[1:], s, w, window), y)
+        return self.put(Block("conv", [at], y.shape[1:], s, w, window, {"auto_pad": auto_pad} if auto_pad else {}), y)
 
     def linear(self, out, at=None, relu=True, clip=None, form="matmul", mult=None, target=None):
         at = self.last if at is None else at
@@ -253,12 +253,12 @@ class Net:
         offset = np.full(n, (1 << k >> 1) // mult + (int(self.rng.ints(0, 1 << k)) if style == "channels" else 0), np.float32)
         return Scale(offset, np.full(n, mult), np.full(n, k), clip)
 
-    def gap(self, at=None, keepdims=0, style="one", clip=(0, 255)):
+    def gap(self, at=None, keepdims=0, style="one", clip=(0, 255), **form):
         at = self.last if at is None else at
         x = self.values[at]
         s = self.pool_scale(x.shape[2] * x.shape[3], x.shape[1], clip, style)
         y = apply_scale(x.sum(axis=(2, 3), keepdims=bool(keepdims)), s)
-        return self.put(Block("gap", [at], y.shape[1:], s, form={"keepdims": keepdims}), y)
+        return self.put(Block("gap", [at], y.shape[1:], s, form={"keepdims": keepdims, **form}), y)
 
     def avgpool(self, kernel, stride, pads, at=None, style="one", clip=(0, 255)):
         at = self.last if at is None else at

@@ -17,6 +17,13 @@ def geometry(rng, size, kernels=(1, 2, 3, 4, 5, 7)):
     return kernel, stride, low, high, dilation
 
 
+def same_pads(auto, size, kernel, stride):
+    if auto == "VALID":
+        return 0, 0
+    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+    return (total // 2, total - total // 2) if auto == "SAME_UPPER" else (total - total // 2, total // 2)
+
+
 class Grower:
     def __init__(self, net):
         self.net, self.rng = net, net.rng
@@ -40,7 +47,10 @@ class Grower:
         if relu and rng.chance(15):
             clip = (-128, 127)  # Conv, BatchNorm, ReLU without a last Clip
         mult = rng.one_of(None, None, None, "mult")
-        net.conv(out, (kh, kw), stride=(sh, sw), pads=(pt, pl, pb, pr), dilation=(dh, dw), groups=groups, relu=relu, clip=clip, mult=mult)
+        auto = rng.one_of("SAME_UPPER", "SAME_LOWER", "VALID") if rng.chance(12) and dh == dw == 1 else None
+        if auto:
+            (pt, pb), (pl, pr) = same_pads(auto, h, kh, sh), same_pads(auto, w, kw, sw)
+        net.conv(out, (kh, kw), stride=(sh, sw), pads=(pt, pl, pb, pr), dilation=(dh, dw), groups=groups, relu=relu, clip=clip, mult=mult, auto_pad=auto)
 
     def pool(self):
         net, rng = self.net, self.rng
@@ -94,11 +104,12 @@ class Grower:
     def to_vector(self):
         net, rng = self.net, self.rng
         c, h, w = self.shape
-        flat = rng.one_of("Reshape", "Flatten", "view")
+        flat = rng.one_of("Reshape", "Flatten", "view", "zero", "numbers", "batch")
         if rng.chance(55) or c * h * w > 400:
             low = (net.values[net.last] < 0).any()
             keep = int(rng.chance(50))
-            net.gap(keepdims=keep, style=rng.one_of("one", "one", "mult", "channels"), clip=(-128, 127) if low else (0, 255))
+            net.gap(keepdims=keep, style=rng.one_of("one", "one", "mult", "channels"), clip=(-128, 127) if low else (0, 255),
+                    axes=rng.one_of([2, 3], [2, 3], [-2, -1], [3, 2]), round=rng.chance(80))
             if keep:
                 net.flatten(rng.one_of(flat, "Squeeze"))
         else:
