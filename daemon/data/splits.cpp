@@ -174,8 +174,9 @@ Status pick_groups(const SplitOptions& o, const Wanted& w, const SplitRows& pool
     return enough;
   };
   const std::size_t have[] = {picks.train.size(), picks.heldout.size(), picks.test.size()};
-  const bool enough = cut(picks.train, w.train) & cut(picks.heldout, w.heldout) &
-                      (own_test || cut(picks.test, w.test));
+  bool enough = cut(picks.train, w.train);
+  enough = cut(picks.heldout, w.heldout) && enough;
+  enough = (own_test || cut(picks.test, w.test)) && enough;
   if (enough) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("train ", w.train, ", heldout ", w.heldout, ", test ", w.test,

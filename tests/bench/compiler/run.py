@@ -102,10 +102,11 @@ def run_zoo(args, figures, raw):
     c = zoo.compare()
     say(figures, "ort_mismatches", c.mismatches, "logits")
     say(figures, "ort_exact_logits", c.values, "logits")
-    say(figures, "ort_off_by_one", c.by_one, "logits")  # unequal scales, sums beyond 2^24: 1 LSB is allowed there
+    say(figures, "ort_off_by_one", c.by_one, "logits")  # unequal scales, sums beyond 2^24: allowed there
+    say(figures, "ort_behind_unequal_sums", c.amplified, "logits")
     say(figures, "dfp16_worst_error_pct", round(100 * c.worst_float, 3), "%")
     say(figures, "dfp16_class_flips", c.flips, "samples")
-    others = [x for x in zoo.groups("random", "inexact", "plain", "float")]
+    others = [x for x in zoo.groups("random", "unequal", "inexact", "plain", "float")]
     say(figures, "other_models_accepted", sum(not x.error for x in others), f"of_{len(others)}")
     say(figures, "other_models_trained", sum(not x.error and x.label not in zoo.step_failures for x in others), f"of_{len(others)}")
     say(figures, "odtc_784_64_10_s", round(zoo.odtc_seconds(), 4), "s")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes ONNX models of every construct that odtc accepts, with samples: see README.md.
 
-usage: make.py OUT [--groups rows,variants,random,inexact,float,plain] [--random N] [--first N] [--samples N]
+usage: make.py OUT [--groups rows,variants,random,unequal,inexact,float,plain] [--random N] [--first N] [--samples N]
 
 OUT/raw/NAME.onnx     as exported: constants as subgraphs, shared initialisers, nodes in any legal order
 OUT/simple/NAME.onnx  the same model simplified; float models have no other form
@@ -56,7 +56,7 @@ class Folder:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--groups", default="rows,variants,random,inexact,float,plain")
+    parser.add_argument("--groups", default="rows,variants,random,unequal,inexact,float,plain")
     parser.add_argument("--random", type=int, default=40)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--samples", type=int, default=8)
@@ -67,6 +67,7 @@ def main():
         "rows": rows_nets.all_rows,
         "variants": rows_nets.variants,
         "random": lambda: [random_nets.random_net(args.first + n) for n in range(args.random)],
+        "unequal": lambda: [random_nets.unequal_net(n) for n in range(6)],
         "inexact": lambda: [random_nets.inexact_net(n) for n in range(2)],
         "plain": plain_nets.all_plain,
     }

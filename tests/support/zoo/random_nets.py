@@ -209,8 +209,10 @@ def grow(name, seed, may_round):
     return net
 
 
-def random_net(number, may_round=True):
-    """Network number `number`; seeds whose network is dead or too large are passed over."""
+def random_net(number):
+    """Network number `number`; seeds whose network is dead or too large are passed over. One in five may have sums with
+    unequal scales."""
+    may_round = number % 5 == 4
     for attempt in range(50):
         try:
             return grow(f"random_{number}", 7919 * number + 104729 * attempt, may_round)
@@ -228,5 +230,19 @@ def inexact_net(number):
     net.conv(8, (3, 3), pads=(1, 1, 1, 1))
     net.flatten()
     net.linear(5, relu=False, mult=("one", "mult")[number % 2])
+    net.check_alive()
+    return net
+
+
+def unequal_net(number):
+    """A sum with unequal scales as the last operator: there and only there may a logit be one off."""
+    net = Net(f"unequal_{number}", 77 + number, (1, 12, 6))
+    net.task = "classify"
+    net.add_prequant(True)
+    net.conv(6, (3, 3))
+    net.flatten()
+    start, relu = net.last, number % 2 == 0
+    a, b = net.linear(9, start, relu), net.linear(9, start, relu)
+    net.add_scaled(a, b, (-128, 127))
     net.check_alive()
     return net
