@@ -19,13 +19,28 @@ static uint8_t* frozen_at(int32_t sample, const float* input) {
   return at;
 }
 
-static uint32_t loss_of(const int8_t* labels, int32_t n) {
+#ifdef IS_AUTOENCODER
+static int8_t own[INPUT_SIZE];
+
+static void read_targets(int32_t sample) { tvmgen_default_quantise(TRAIN_INPUTS[sample], own); }
+static int32_t target_of(int32_t sample, int32_t c) {
+  (void)sample;
+  return own[c];
+}
+#else
+static void read_targets(int32_t sample) { (void)sample; }
+static int32_t target_of(int32_t sample, int32_t c) {
+  return TRAIN_LABELS[sample] == c ? TARGET_MAG_CORRECT[c] : TARGET_MAG_WRONG[c];
+}
+#endif
+
+/* Of n samples from `at` on. */
+static uint32_t loss_of(int32_t at, int32_t n) {
   const int8_t* logits = (const int8_t*)INT_MODEL.layers[INT_MODEL.n_layers - 1].act_buf;
   uint32_t loss = 0;
   for (int32_t i = 0; i < n * N_CLASSES; i++) {
-    const int32_t c = i % N_CLASSES;
-    const int32_t target = labels[i / N_CLASSES] == c ? TARGET_MAG_CORRECT[c] : TARGET_MAG_WRONG[c];
-    const int32_t d = logits[i] - target;
+    if (i % N_CLASSES == 0) read_targets(at + i / N_CLASSES);
+    const int32_t d = logits[i] - target_of(at + i / N_CLASSES, i % N_CLASSES);
     loss += (uint32_t)(d * d);
     INT_MODEL.grad_buf[0][i] = (int8_t)(d > 127 ? 127 : d < -128 ? -128 : d);
   }
@@ -55,7 +70,7 @@ int main(void) {
     const int32_t n = N_TRAIN_SAMPLES - at < BATCH_SIZE ? N_TRAIN_SAMPLES - at : BATCH_SIZE;
     for (int32_t b = 0; b < n; b++) frozen_at(b, TRAIN_INPUTS[at + b]);
     INTODT_Forward(&INT_MODEL, frozen_words, n);
-    loss += loss_of(TRAIN_LABELS + at, n);
+    loss += loss_of(at, n);
     INTODT_Backward(&INT_MODEL, frozen_words, n);
   }
   if (odt_ti_init(&t, &INT_MODEL, BATCH_SIZE, &err) != ODT_OK) {
