@@ -4,6 +4,7 @@
 
 #include "base/ids.h"
 #include "compiler/c_writer.h"
+#include "compiler/cmd_export.h"
 #include "compiler/cmd_fit.h"
 #include "compiler/compile.h"
 #include "compiler/vectors.h"
@@ -135,8 +136,9 @@ int main(int argc, char** argv) {
       {"regress", odt::compiler::Task::kRegress},
       {"autoencode", odt::compiler::Task::kAutoencode}};
   const auto add_task = [&](CLI::App* to) {
-    to->add_option("--task", options.task,
-                   "classify, regress or autoencode; default: metadata odt.task, else by the shapes")
+    to->add_option(
+          "--task", options.task,
+          "classify, regress or autoencode; default: metadata odt.task, else by the shapes")
         ->transform(CLI::CheckedTransformer(tasks));
   };
   add_task(compile);
@@ -161,7 +163,9 @@ int main(int argc, char** argv) {
   auto* inspect = app.add_subcommand("inspect", "what a model or an image holds");
   inspect->add_option("file", in, "ONNX file or model image")->required();
   const auto fit = odt::compiler::add_fit(app);
+  const auto exported = odt::compiler::add_export(app);
   CLI11_PARSE(app, argc, argv);
+  if (exported->command->parsed()) return exported->run();
   if (fit->command->parsed()) return fit->run();
   if (c->parsed()) return run_c(in, options, c_options);
   return compile->parsed() ? run_compile(in, out, manifest, vectors, options) : run_inspect(in);
