@@ -42,7 +42,7 @@ void run(const odt::compiler::Compiled& compiled) {
   spec.loss = dfp16 && model->task == ODT_TASK_CLASSIFY ? ODT_LOSS_CE : ODT_LOSS_MSE;
   spec.shift_source = ODT_SHIFT_EXACT;
   spec.k = dfp16 ? 0 : 8;
-  std::fill(std::begin(spec.lr_m), std::end(spec.lr_m), std::uint16_t{dfp16 ? 1u : 0u});
+  std::fill(std::begin(spec.lr_m), std::end(spec.lr_m), static_cast<std::uint16_t>(dfp16));
   spec.batch = spec.epochs = 1;
   spec.train_samples = 1;
   std::fill(std::begin(spec.class_weights), std::end(spec.class_weights), std::uint8_t{64});
