@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """The firmware under QEMU: one PASS/FAIL line a test.
 
-usage: run.py --bin DIR [--only WORD]
+usage: run.py --bin DIR [--only WORD] [--jobs N]
 DIR holds odt-sim-board and firmware/BOARD.elf.
 """
 
 import argparse
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -19,16 +20,15 @@ BOARDS = ["sim", "lm3s6965evb", "mps2_an386", "mps2_an505"]
 def run(name, command, limit):
     """Prints the test's line; what it said follows where it failed."""
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        done = subprocess.run(["setpriv", "--pdeathsig", "TERM", "--", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=limit)
         output, ok = done.stdout, done.returncode == 0
         reason = "" if ok else f"exit {done.returncode}"
     except subprocess.TimeoutExpired as e:
         output = e.stdout.decode(errors="replace") if isinstance(e.stdout, bytes) else e.stdout
         ok, reason = False, f"not done after {limit} s"
-    print(f"{'PASS' if ok else 'FAIL'} {name} {reason}".rstrip(), flush=True)
-    if not ok:
-        print(output or "", flush=True)
+    line = f"{'PASS' if ok else 'FAIL'} {name} {reason}".rstrip()
+    print(line if ok else f"{line}\n{output or ''}", flush=True)
     return ok
 
 
@@ -49,39 +49,38 @@ def same_everywhere(path):
     return ok
 
 
+def tests_of(bin_dir, folder, state):
+    """(name, script and arguments, limit in seconds), the slowest first."""
+    common = ["--sim", os.path.join(bin_dir, "odt-sim-board"), "--images", os.path.join(bin_dir, "firmware")]
+
+    def here(script, *arguments):
+        return [sys.executable, os.path.join(HERE, script), *arguments]
+
+    yield ("qemu/bench-images", [sys.executable, os.path.join(BENCH, "run.py"), "--build",
+                                 os.path.join(folder, "bench")], 300)
+    yield "qemu/rules-on-cores", here("rules/run.py", "--build", os.path.join(folder, "rules")), 300
+    for board in reversed(BOARDS):
+        yield f"qemu/golden-{board}", here("golden_runs.py", board, *common, "--state", state), 300
+    yield ("qemu/golden-sim-lossy", here("golden_runs.py", "sim", *common[:2], "--configs", "A",
+                                         "--sim-options=--drop-ppm 30 --corrupt-ppm 30 --fault-seed 7"), 120)
+    for board in BOARDS:
+        for script in ("life", "dial"):
+            yield f"qemu/{script}-{board}", here(script + ".py", board, *common), 120
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
     parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args()
-    sim = os.path.join(args.bin, "odt-sim-board")
-    images = os.path.join(args.bin, "firmware")
-    ok = True
     with tempfile.TemporaryDirectory() as folder:
         state = os.path.join(folder, "states")
-        for board in BOARDS:
-            name = f"qemu/golden-{board}"
-            if args.only in name:
-                ok &= run(name, [sys.executable, os.path.join(HERE, "golden_runs.py"), board,
-                                 "--sim", sim, "--images", images, "--state", state], 300)
-        if args.only in "qemu/golden-sim-lossy":
-            ok &= run("qemu/golden-sim-lossy", [
-                sys.executable, os.path.join(HERE, "golden_runs.py"), "sim", "--sim", sim, "--configs", "A",
-                "--sim-options=--drop-ppm 30 --corrupt-ppm 30 --fault-seed 7"], 120)
+        chosen = [t for t in tests_of(args.bin, folder, state) if args.only in t[0]]
+        with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, args.jobs)) as pool:
+            ok = all(list(pool.map(lambda t: run(*t), chosen)))
         if not args.only:
             ok &= same_everywhere(state)
-        if args.only in "qemu/bench-images":
-            ok &= run("qemu/bench-images", [sys.executable, os.path.join(BENCH, "run.py"), "--build",
-                                            os.path.join(folder, "bench")], 300)
-        if args.only in "qemu/rules-on-cores":
-            ok &= run("qemu/rules-on-cores", [sys.executable, os.path.join(HERE, "rules", "run.py"), "--build",
-                                              os.path.join(folder, "rules")], 300)
-        for board in BOARDS:
-            for script in ("life", "dial"):
-                name = f"qemu/{script}-{board}"
-                if args.only in name:
-                    ok &= run(name, [sys.executable, os.path.join(HERE, script + ".py"), board,
-                                     "--sim", sim, "--images", images], 120)
     sys.exit(0 if ok else 1)
 
 

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 """System tests: the real odtd, odtctl, simulated and QEMU boards. Prints a PASS, FAIL or SKIP line a test.
 
-  run.py --bin build/bin [--soak] [--only TEXT]
+  run.py --bin build/bin [--soak] [--only TEXT] [--jobs N]
+
+Every case has a process, a daemon and boards of its own; most of them wait for clocks, so that several run at once.
 """
 import argparse
+import concurrent.futures
+import os
 import pathlib
+import subprocess
 import sys
 import time
 import traceback
@@ -19,29 +24,55 @@ import cases_training  # noqa: E402
 import cases_soak  # noqa: E402
 
 
+MODULES = [cases_training, cases_precision, cases_recovery, cases_bad_input, cases_fixtures, cases_api]
+# The slowest begin first.
+SLOWEST_FIRST = [cases_recovery, cases_training, cases_precision]
+
+
+def run_here(case, bin_dir):
+    """A case in this process: its line, and how it failed."""
+    full = f"system/{case.__name__[5:]}"
+    start = time.monotonic()
+    try:
+        case(bin_dir)
+        print(f"PASS {full} {time.monotonic() - start:.1f} s", flush=True)
+        return 0
+    except Exception as error:  # every fault of a case is its failure
+        traceback.print_exc()
+        print(f"FAIL {full} {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", flush=True)
+        return 1
+
+
+def run_apart(case, bin_dir):
+    """The same in a process of its own, which ends with this one."""
+    done = subprocess.run(["setpriv", "--pdeathsig", "TERM", "--", sys.executable, __file__, "--bin", str(bin_dir),
+                           "--case", f"{case.__module__}.{case.__name__}"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    output = done.stdout
+    if done.returncode != 0 and "\nFAIL " not in "\n" + output:
+        output += f"FAIL system/{case.__name__[5:]} exit {done.returncode}\n"
+    print(output, end="", flush=True)
+    return 1 if done.returncode else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--soak", action="store_true")
+    parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1)
+    parser.add_argument("--case", help="one case, in this process: MODULE.NAME")
     args = parser.parse_args()
-    modules = [cases_soak] if args.soak else [cases_training, cases_precision, cases_recovery, cases_bad_input,
-                                               cases_fixtures, cases_api]
-    failed = 0
-    for module in modules:
-        for name, case in sorted(vars(module).items()):
-            if not name.startswith("test_") or args.only not in name:
-                continue
-            full = f"system/{name[5:]}"
-            start = time.monotonic()
-            try:
-                case(pathlib.Path(args.bin).resolve())
-                print(f"PASS {full} {time.monotonic() - start:.1f} s", flush=True)
-            except Exception as error:  # every fault of a case is its failure
-                failed += 1
-                traceback.print_exc()
-                print(f"FAIL {full} {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", flush=True)
-    return 1 if failed else 0
+    bin_dir = pathlib.Path(args.bin).resolve()
+    if args.case:
+        module, name = args.case.split(".")
+        return run_here(getattr(sys.modules[module], name), bin_dir)
+    modules = [cases_soak] if args.soak else sorted(
+        MODULES, key=lambda m: SLOWEST_FIRST.index(m) if m in SLOWEST_FIRST else len(SLOWEST_FIRST))
+    cases = [case for module in modules for name, case in sorted(vars(module).items())
+             if name.startswith("test_") and args.only in name]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1 if args.soak else max(1, args.jobs)) as pool:
+        return 1 if sum(pool.map(lambda case: run_apart(case, bin_dir), cases)) else 0
 
 
 if __name__ == "__main__":
