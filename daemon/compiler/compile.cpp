@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/dfp.h"
 #include "compiler/image_writer.h"
 #include "compiler/manifest.h"
 #include "compiler/match.h"
@@ -63,6 +64,29 @@ Status check_bounds(const std::string& file, const Network& net) {
   return absl::OkStatus();
 }
 
+Result<Network> match_quantised(const Graph& graph, const CompileOptions& options) {
+  if (options.input.dtype || options.input.exponent)
+    return absl::InvalidArgumentError(
+        graph.file +
+        ": the type of the input is given, and the file is quantised: its own blocks say it");
+  Network network;
+  ODT_ASSIGN(network, match(graph, options.task));
+  if (options.arithmetic != Arithmetic::kDfp16) return network;
+  auto dfp = to_dfp16(network);
+  if (dfp.ok()) return dfp;
+  return Status(dfp.status().code(), absl::StrCat(graph.file, ": ", dfp.status().message()));
+}
+
+Result<Network> match_plain(const Graph& graph, const CompileOptions& options) {
+  if (options.arithmetic != Arithmetic::kInteger)
+    return match_float(graph, options.input, options.task);
+  return absl::FailedPreconditionError(
+      graph.file +
+      ": int8 needs a file of quantisation-aware training (Floor and Clip behind each layer), and "
+      "this one is float32; train one with the PC trainer (odtctl pc-train, or job train-pc of "
+      "odt-worker), or compile it as dfp16");
+}
+
 }  // namespace
 
 Result<Compiled> compile_network(Network network, const std::string& onnx, const std::string& file,
@@ -90,7 +114,8 @@ Result<Compiled> compile(const std::string& onnx, const std::string& file,
   Graph graph;
   ODT_ASSIGN(graph, read_onnx(onnx, file));
   Network network;
-  ODT_ASSIGN(network, match(graph, options.task));
+  ODT_ASSIGN(network,
+             is_qat(graph) ? match_quantised(graph, options) : match_plain(graph, options));
   return compile_network(std::move(network), onnx, file, options);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "compiler/float_match.h"
 #include "compiler/ir.h"
 
 namespace odt::compiler {
@@ -13,6 +14,9 @@ struct CompileOptions {
   std::string name;                    // of the model; empty: stem of the file; at most 16 bytes
   std::uint32_t trainable_layers = 0;  // last compute layers; 0: all (at most 16)
   std::optional<Task> task = {};       // instead of what the file says or its shapes suggest
+  // Absent: integer for QAT files, DFP16 for float32 files. DFP16 of a QAT file: as to_dfp16.
+  std::optional<Arithmetic> arithmetic = {};
+  FloatInput input = {};  // float32 files only
 };
 
 struct Compiled {
@@ -22,8 +26,9 @@ struct Compiled {
 };
 
 // ONNX bytes -> image and manifest. `file` names the file in errors: those of read_onnx, match,
-// write_image; INVALID_ARGUMENT (trainable_layers, name); UNIMPLEMENTED where firmware/odt of this
-// release does not run an operator.
+// match_float, to_dfp16, write_image; FAILED_PRECONDITION (integer arithmetic of a float32 file);
+// INVALID_ARGUMENT (trainable_layers, name); UNIMPLEMENTED where firmware/odt of this release does
+// not run an operator.
 Result<Compiled> compile(const std::string& onnx, const std::string& file,
                          const CompileOptions& options);
 

@@ -78,6 +78,24 @@ Block<std::int32_t> block32(const std::vector<double>& reals) {
   return block_of<std::int32_t>(reals);
 }
 
+void set_dfp16(const std::vector<double>& weights, const std::vector<double>& bias, Layer& l) {
+  constexpr int kHeadroom = 7, kFiner = 8, kNone = -15;
+  auto w = block16(weights);
+  const auto zero = [](const std::vector<double>& v) {
+    return std::all_of(v.begin(), v.end(), [](double x) { return x == 0; });
+  };
+  // Weights of 0 are about to be trained from there: as if the largest were 1.
+  l.e_w = zero(weights) ? static_cast<std::int8_t>(kNone) : w.exponent;
+  l.weights = std::move(w.values);
+  int e_b = l.e_w - kFiner;
+  if (!zero(bias)) e_b = std::max(e_b, block32(bias).exponent + kHeadroom);
+  l.e_b = static_cast<std::int8_t>(std::clamp(e_b, -100, 100));
+  l.offset.clear();
+  for (const double b : bias)
+    l.offset.push_back(static_cast<std::int32_t>(
+        std::clamp(std::nearbyint(std::ldexp(b, -l.e_b)), -2147483647.0, 2147483647.0)));
+}
+
 Result<Network> to_dfp16(const Network& net) {
   if (net.arithmetic != Arithmetic::kInteger)
     return absl::InvalidArgumentError(absl::StrCat("model '", net.name, "' is DFP16 already"));

@@ -18,6 +18,10 @@ struct Block {
 Block<std::int16_t> block16(const std::vector<double>& reals);
 Block<std::int32_t> block32(const std::vector<double>& reals);
 
+// Weights (in the order of l.weights) and biases of a layer at the smallest exponents: weights fill
+// 15 bits; biases keep 7 bits to grow, and stay as fine as a weight's 2^-8.
+void set_dfp16(const std::vector<double>& weights, const std::vector<double>& bias, Layer& l);
+
 // The same function in DFP16: int16 weights at one exponent a layer, biases at one, real values
 // instead of clips; ReLU stays. Logits are in units of the softmax, so that cross-entropy needs no
 // scale. Errors: INVALID_ARGUMENT (no cross-entropy scale, not an integer network), UNIMPLEMENTED

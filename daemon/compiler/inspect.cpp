@@ -72,17 +72,25 @@ std::string inspect_manifest(const std::string& manifest) {
       absl::StrCat("model ", shown(m.value("name", "")), ", ", m.value("n_classes", 0),
                    " classes, ", m.value("trainable_layers", 0), " trainable layers, input [",
                    absl::StrJoin(m["input"]["shape"].get<std::vector<int>>(), ","), "]",
-                   m["input"]["prequant"].is_null() ? "" : " behind PREQUANT", "\n");
+                   m["input"]["prequant"].is_null() ? "" : " behind PREQUANT",
+                   m.value("arithmetic", 0) == 1
+                       ? absl::StrCat(", DFP16, input exponent ", m["input"].value("exponent", 0))
+                       : "",
+                   "\n");
   for (const auto& l : m["layers"]) {
     absl::StrAppend(&out, "  ", l.value("kind", ""), " ", shown(l.value("name", "")), " -> [",
                     absl::StrJoin(l["output_shape"].get<std::vector<int>>(), ","), "]");
-    if (l.value("weights", 0) > 0)
+    if (l.value("weights", 0) > 0) {
       absl::StrAppend(&out, ", ", l.value("weights", 0), " weights, ",
-                      l.value("macs", std::uint64_t{0}), " MACs, k ", l.value("k_out_min", 0), "..",
-                      l.value("k_out_max", 0),
-                      ", |acc| <= ", l.value("accumulator_bound", std::int64_t{0}),
-                      l.value("float32_exact", false) ? "" : " (beyond float32's 2^24)",
-                      l.value("trainable", false) ? "" : ", frozen");
+                      l.value("macs", std::uint64_t{0}), " MACs");
+      if (l.contains("weights_exponent"))
+        absl::StrAppend(&out, ", exponent ", l.value("weights_exponent", 0));
+      else
+        absl::StrAppend(&out, ", k ", l.value("k_out_min", 0), "..", l.value("k_out_max", 0),
+                        ", |acc| <= ", l.value("accumulator_bound", std::int64_t{0}),
+                        l.value("float32_exact", false) ? "" : " (beyond float32's 2^24)");
+      if (!l.value("trainable", false)) out += ", frozen";
+    }
     out += "\n";
   }
   std::uint64_t macs = 0;

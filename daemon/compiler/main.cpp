@@ -98,7 +98,7 @@ int run_c(const std::string& in, const odt::compiler::CompileOptions& options, c
   return 0;
 }
 
-int run_inspect(const std::string& in) {
+int run_inspect(const std::string& in, const odt::compiler::CompileOptions& options) {
   auto bytes = odt::data::read_file(in, kMaxFileBytes);
   if (!bytes.ok()) return fail(bytes.status());
   if (bytes->substr(0, 4) == "ODTM") {
@@ -107,10 +107,28 @@ int run_inspect(const std::string& in) {
     std::cout << *text;
     return 0;
   }
-  auto compiled = odt::compiler::compile(*bytes, file_name(in), {});
+  auto compiled = odt::compiler::compile(*bytes, file_name(in), options);
   if (!compiled.ok()) return fail(compiled.status());
   std::cout << odt::compiler::inspect_manifest(compiled->manifest);
   return 0;
+}
+
+// Which arithmetic, and what the input of a float32 file is.
+void add_arithmetic(CLI::App* to, odt::compiler::CompileOptions& options) {
+  using odt::compiler::Arithmetic;
+  using odt::compiler::Storage;
+  static const std::map<std::string, Arithmetic> kArithmetic = {{"int8", Arithmetic::kInteger},
+                                                                {"dfp16", Arithmetic::kDfp16}};
+  static const std::map<std::string, Storage> kStorage = {
+      {"u8", Storage::kU8}, {"i8", Storage::kS8}, {"s16", Storage::kS16}};
+  to->add_option("--arith", options.arithmetic,
+                 "int8 or dfp16; default: int8 of QAT files, dfp16 of float32 files")
+      ->transform(CLI::CheckedTransformer(kArithmetic));
+  to->add_option("--input-exponent", options.input.exponent,
+                 "float32 files: value = integer * 2^E, E in -15..7; default -12 (u8: -8, i8: -7)");
+  to->add_option("--input-dtype", options.input.dtype,
+                 "float32 files: s16 (default), or u8 or i8: samples are taken as they are")
+      ->transform(CLI::CheckedTransformer(kStorage));
 }
 
 }  // namespace
@@ -142,6 +160,7 @@ int main(int argc, char** argv) {
         ->transform(CLI::CheckedTransformer(tasks));
   };
   add_task(compile);
+  add_arithmetic(compile, options);
   COptions c_options;
   auto* c = app.add_subcommand("c", "ONNX -> C files for TI's interface (firmware/odt)");
   c->add_option("model", in, "QAT ONNX file")->required();
@@ -162,11 +181,14 @@ int main(int argc, char** argv) {
   c->add_option("--seed", c_options.seed, "of the samples' order")->needs(data);
   auto* inspect = app.add_subcommand("inspect", "what a model or an image holds");
   inspect->add_option("file", in, "ONNX file or model image")->required();
+  add_task(inspect);
+  add_arithmetic(inspect, options);
   const auto fit = odt::compiler::add_fit(app);
   const auto exported = odt::compiler::add_export(app);
   CLI11_PARSE(app, argc, argv);
   if (exported->command->parsed()) return exported->run();
   if (fit->command->parsed()) return fit->run();
   if (c->parsed()) return run_c(in, options, c_options);
-  return compile->parsed() ? run_compile(in, out, manifest, vectors, options) : run_inspect(in);
+  return compile->parsed() ? run_compile(in, out, manifest, vectors, options)
+                           : run_inspect(in, options);
 }

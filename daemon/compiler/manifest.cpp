@@ -11,10 +11,14 @@ namespace {
 
 using nlohmann::json;
 
+const char* dtype_text(Storage storage) {
+  return storage == Storage::kU8 ? "u8" : storage == Storage::kS8 ? "i8" : "i16";
+}
+
 json input_json(const Network& net) {
-  json in = {{"shape", net.input_shape},
-             {"dtype", net.input_storage == Storage::kU8 ? "u8" : "i8"},
-             {"prequant", nullptr}};
+  json in = {
+      {"shape", net.input_shape}, {"dtype", dtype_text(net.input_storage)}, {"prequant", nullptr}};
+  if (net.arithmetic == Arithmetic::kDfp16) in["exponent"] = net.input_exponent;
   if (!net.prequant) return in;
   const Prequant& p = *net.prequant;
   in["prequant"] = {{"name", shown(p.name)}, {"offset", p.offset},  {"mult", p.mult}, {"k", p.k},
@@ -27,7 +31,12 @@ json layer_json(const Network& net, const Layer& l) {
             {"output_shape", l.out_shape}, {"weight_shape", l.weight_shape},
             {"weights", l.weights.size()}, {"trainable", l.trainable},
             {"macs", macs_of(l)}};
-  if (!l.is_compute() || net.arithmetic == Arithmetic::kDfp16) return j;
+  if (!l.is_compute()) return j;
+  if (net.arithmetic == Arithmetic::kDfp16) {
+    j["weights_exponent"] = l.e_w;
+    j["offsets_exponent"] = l.e_b;
+    return j;
+  }
   const auto [k_min, k_max] = std::minmax_element(l.k.begin(), l.k.end());
   const auto mult_max = *std::max_element(l.mult.begin(), l.mult.end());
   const std::int64_t bound = accumulator_bound(l, storage_of_tensor(net, l.in0));

@@ -28,13 +28,14 @@ Result<SampleSet> SampleSet::parse(std::shared_ptr<const std::string> blob) {
   const int version = static_cast<unsigned char>((*blob)[4]) | (*blob)[5] << 8;
   if (version != 1) return bad("version " + std::to_string(version) + "; expected 1");
   const int dtype = static_cast<unsigned char>((*blob)[6]);
-  if (dtype != 1 && dtype != 2)
-    return bad("dtype " + std::to_string(dtype) + "; expected 1 (s8) or 2 (u8)");
+  if (dtype < 1 || dtype > 3)
+    return bad("dtype " + std::to_string(dtype) + "; expected 1 (s8), 2 (u8) or 3 (s16)");
   SampleSet set;
   set.dtype_ = static_cast<Dtype>(dtype);
   set.count_ = read_u32(*blob, 8);
   set.sample_len_ = read_u32(*blob, 12);
-  const std::uint64_t expected = samples_bytes(set.count_, set.sample_len_);
+  const std::uint64_t expected =
+      samples_bytes(set.count_, std::uint64_t{set.sample_len_} * (dtype == 3 ? 2 : 1));
   if (expected != blob->size())
     return bad("file of " + std::to_string(blob->size()) + " bytes; " + std::to_string(set.count_) +
                " samples of " + std::to_string(set.sample_len_) + " values need " +
@@ -50,15 +51,16 @@ std::int8_t SampleSet::label(std::uint32_t i) const {
 }
 
 std::string SampleSet::batch(const std::uint32_t* index, std::uint32_t n) const {
-  std::string out(samples_bytes(n, sample_len_), '\0');
+  const std::size_t bytes = sample_bytes();
+  std::string out(samples_bytes(n, bytes), '\0');
   std::memcpy(out.data(), blob_->data(), 8);
   write_u32(out, 8, n);
   write_u32(out, 12, sample_len_);
   const std::size_t data = kHeader + (std::size_t{n} + 3) / 4 * 4;
   for (std::uint32_t i = 0; i < n; ++i) {
     out[kHeader + i] = (*blob_)[labels_ + index[i]];
-    std::memcpy(out.data() + data + std::size_t{i} * sample_len_,
-                blob_->data() + data_ + std::size_t{index[i]} * sample_len_, sample_len_);
+    std::memcpy(out.data() + data + std::size_t{i} * bytes,
+                blob_->data() + data_ + std::size_t{index[i]} * bytes, bytes);
   }
   return out;
 }

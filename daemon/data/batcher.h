@@ -13,7 +13,7 @@ namespace odt::data {
 // An ODTS blob, checked, with its parts. Cheap to copy: shares the bytes.
 class SampleSet {
  public:
-  enum class Dtype : std::uint8_t { kS8 = 1, kU8 = 2 };
+  enum class Dtype : std::uint8_t { kS8 = 1, kU8 = 2, kS16 = 3 };
 
   SampleSet() = default;  // empty: no samples
   // Errors: INVALID_ARGUMENT (magic, version, dtype, size against count and length).
@@ -23,6 +23,7 @@ class SampleSet {
   std::uint32_t count() const { return count_; }
   std::uint32_t sample_len() const { return sample_len_; }
   Dtype dtype() const { return dtype_; }
+  std::uint32_t sample_bytes() const { return sample_len_ * (dtype_ == Dtype::kS16 ? 2 : 1); }
   std::int8_t label(std::uint32_t i) const;
   const std::shared_ptr<const std::string>& blob() const { return blob_; }  // null: empty
 
@@ -38,9 +39,9 @@ class SampleSet {
   std::size_t labels_ = 0, data_ = 0;  // offsets into the blob
 };
 
-// Bytes of an ODTS blob.
-constexpr std::uint64_t samples_bytes(std::uint64_t count, std::uint64_t sample_len) {
-  return 16 + (count + 3) / 4 * 4 + count * sample_len;
+// Bytes of an ODTS blob; sample_bytes: of one sample's values.
+constexpr std::uint64_t samples_bytes(std::uint64_t count, std::uint64_t sample_bytes) {
+  return 16 + (count + 3) / 4 * 4 + count * sample_bytes;
 }
 
 }  // namespace odt::data

@@ -44,7 +44,8 @@ Result<InputStage> parse_input_stage(std::string_view manifest_json) {
     const auto json = nlohmann::json::parse(manifest_json).at("input");
     InputStage in;
     in.shape = json.at("shape").get<std::vector<std::uint32_t>>();
-    in.dtype = json.at("dtype").get<std::string>() == "u8" ? Dtype::kU8 : Dtype::kS8;
+    const auto dtype = json.at("dtype").get<std::string>();
+    in.dtype = dtype == "u8" ? Dtype::kU8 : dtype == "i16" ? Dtype::kS16 : Dtype::kS8;
     if (const auto& p = json.at("prequant"); !p.is_null()) {
       in.offset = p.at("offset").get<std::vector<float>>();
       in.mult = p.at("mult").get<std::vector<std::int16_t>>();
@@ -88,9 +89,11 @@ Result<std::vector<std::uint8_t>> quantize_samples(const InputStage& in, const D
     return absl::InvalidArgumentError(
         absl::StrCat("the model has no PREQUANT block and takes ", dtype_name(in.dtype),
                      " values; the dataset has ", dtype_name(d.dtype)));
-  std::vector<std::uint8_t> out(std::size_t{n} * len);
+  const std::size_t width = dtype_bytes(in.dtype);
+  std::vector<std::uint8_t> out(std::size_t{n} * len * width);
   if (!in.has_prequant()) {
-    std::copy_n(d.values.begin() + std::size_t{first} * len, out.size(), out.begin());
+    std::copy_n(d.values.begin() + static_cast<std::ptrdiff_t>(std::size_t{first} * len * width),
+                out.size(), out.begin());
     return out;
   }
   const std::uint32_t per_channel = len / static_cast<std::uint32_t>(in.offset.size());
@@ -101,7 +104,9 @@ Result<std::vector<std::uint8_t>> quantize_samples(const InputStage& in, const D
       const std::int32_t y = d.dtype == Dtype::kF32
                                  ? quantize_float(in, channel, x)
                                  : quantize_int(in, channel, static_cast<std::int32_t>(x));
-      out[std::size_t{s} * len + i] = static_cast<std::uint8_t>(y);
+      const std::size_t at = (std::size_t{s} * len + i) * width;
+      out[at] = static_cast<std::uint8_t>(y);
+      if (width == 2) out[at + 1] = static_cast<std::uint8_t>(y >> 8);
     }
   return out;
 }

@@ -12,7 +12,7 @@ namespace odt::data {
 // are.
 struct InputStage {
   std::vector<std::uint32_t> shape;  // per sample, of the network input
-  Dtype dtype = Dtype::kS8;          // of what the board receives: kS8 or kU8
+  Dtype dtype = Dtype::kS8;          // of what the board receives: kS8, kU8, or kS16 (DFP16)
   std::vector<float> offset;         // [n_ch] as in the file
   std::vector<std::int16_t> mult;    // [n_ch], may be negative
   std::vector<std::uint8_t> k;       // [n_ch], right shift 0..31
@@ -29,8 +29,8 @@ std::int32_t quantize_int(const InputStage& in, std::uint32_t channel, std::int3
 // Float source, as the file's nodes say: each operation in float32.
 std::int32_t quantize_float(const InputStage& in, std::uint32_t channel, float x);
 
-// Samples [first, first + n) of a dataset behind the input stage, one byte a value. Errors:
-// INVALID_ARGUMENT (values per sample, dtype against a model without PREQUANT).
+// Samples [first, first + n) of a dataset behind the input stage, little-endian values of its
+// dtype. Errors: INVALID_ARGUMENT (values per sample, dtype against a model without PREQUANT).
 Result<std::vector<std::uint8_t>> quantize_samples(const InputStage& in, const Dataset& d,
                                                    std::uint32_t first, std::uint32_t n);
 

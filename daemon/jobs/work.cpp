@@ -122,6 +122,7 @@ model::Model model_of(const json& m) {
                            m.at("source_accuracy").at("total").get<std::uint32_t>()};
   model.has_ce_scale = m.at("ce_scale").get<std::uint32_t>() > 0;
   model.arithmetic = m.value("arithmetic", 0u);
+  model.input_value_bytes = m.at("input").value("dtype", "") == "i16" ? 2 : 1;
   model.ram_k8_bytes = m.at("ram_k8").at("total_bytes").get<std::uint32_t>();
   model.ram_k16_bytes = m.at("ram_k15").at("total_bytes").get<std::uint32_t>();
   const auto& ram = m.at("ram");

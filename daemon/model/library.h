@@ -30,7 +30,8 @@ struct Model {
   std::vector<std::uint32_t> input_shape;
   Accuracy source_accuracy;
   bool has_ce_scale = false;
-  std::uint32_t arithmetic = 0;  // of the image: 0 8-bit integers, 1 DFP16
+  std::uint32_t arithmetic = 0;         // of the image: 0 8-bit integers, 1 DFP16
+  std::uint32_t input_value_bytes = 0;  // of a value that a board receives; 0: 1
   std::vector<LayerInfo> layers;
   std::uint32_t ram_k8_bytes = 0, ram_k16_bytes = 0;
   RamPlan ram;

@@ -108,6 +108,7 @@ void fields(V& f, model::Model& v) {
   f("source_accuracy", v.source_accuracy);
   f("has_ce_scale", v.has_ce_scale);
   f("arithmetic", v.arithmetic);
+  f("input_value_bytes", v.input_value_bytes);
   f("layers", v.layers);
   f("ram_k8_bytes", v.ram_k8_bytes);
   f("ram_k16_bytes", v.ram_k16_bytes);

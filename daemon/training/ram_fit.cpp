@@ -24,7 +24,7 @@ bool known(const model::RamPlan& ram) { return ram.work_8 != 0 && ram.weights_k8
 
 // What one more sample in a batch costs: kept activations with their masks, and two deltas.
 std::uint64_t bytes_per_sample(const model::Model& model) {
-  std::uint64_t kept = sample_len(model), widest = 0;
+  std::uint64_t kept = sample_bytes(model), widest = 0;
   for (const auto& layer : model.layers) {
     if (!layer.trainable) continue;
     const std::uint64_t n = product(layer.output_shape);
@@ -123,15 +123,16 @@ Placement asked_placement(const model::HyperParams& asked) {
   return place;
 }
 
-std::uint32_t sample_len(const model::Model& model) {
-  return static_cast<std::uint32_t>(product(model.input_shape));
+std::uint32_t sample_bytes(const model::Model& model) {
+  return static_cast<std::uint32_t>(product(model.input_shape)) *
+         std::max(model.input_value_bytes, 1u);
 }
 
 RamNeed ram_need(const model::Model& model, const SampleCounts& counts, const Placement& place) {
   RamNeed need;
   need.image = align8(model.image_bytes);
   const bool guard = counts.guard && counts.heldout != 0;
-  const std::uint64_t len = sample_len(model);
+  const std::uint64_t len = sample_bytes(model);
   const bool measured = counts.evaluate || counts.heldout != 0;
   const std::uint64_t confusion = align8(4ull * model.n_classes * model.n_classes);
   const std::uint64_t one_sample = confusion + align8(data::samples_bytes(1, len));

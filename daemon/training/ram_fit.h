@@ -22,8 +22,8 @@ struct SampleCounts {
   bool guard = true;            // as asked; off without held-out samples
 };
 
-// Values per sample as a board takes them.
-std::uint32_t sample_len(const model::Model& model);
+// Bytes of a sample's values as a board takes them.
+std::uint32_t sample_bytes(const model::Model& model);
 RamNeed ram_need(const model::Model& model, const SampleCounts& counts, const Placement& place);
 
 // The precision of the first placement to try, whatever memory there is.
