@@ -176,8 +176,7 @@ Result<std::vector<float>> infer_all(const CompiledModel& model) {
   std::vector<std::uint8_t> bytes;
   ODT_ASSIGN(bytes, input_bytes(model));
   std::unique_ptr<worker::HostTrainer> host;
-  ODT_ASSIGN(host, worker::HostTrainer::create(
-                       model.image, worker::HostTrainer::inference_spec(net.arith == 1)));
+  ODT_ASSIGN(host, worker::HostTrainer::create(model.image, settings(net, 1)[0]));
   std::vector<float> out;
   for (std::uint32_t i = 0; i < model.count; i++) {
     std::int32_t e = 0;
