@@ -86,6 +86,7 @@ bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_ru
   spec->lr_m[2] = (uint16_t)w->lr_m_2;
   spec->lr_s = (uint8_t)w->lr_s;
   spec->blocked = w->blocked;
+  spec->best_on_host = w->best_on_host;
   if (spec->rule_set == ODT_RULE_DFP16) {
     /* One spelling again: exponents stand where k stands. */
     spec->k = 0;

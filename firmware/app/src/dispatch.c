@@ -72,6 +72,7 @@ static const handler_t kHandlers[] = {
     {odt_device_v1_Request_reset_tag, reset},
     {odt_device_v1_Request_get_eval_tag, eval_get},
     {odt_device_v1_Request_set_precision_tag, steer_set},
+    {odt_device_v1_Request_best_kept_tag, job_best_kept},
 };
 
 static void run(app_t* app, const frame_t* f, response_t* r) {

@@ -31,12 +31,11 @@ void events_push(app_t* app, const odt_device_v1_Event* e) {
 
 void events_push_epoch(app_t* app, const odt_epoch_record_t* record, uint32_t step_us) {
   app_events_t* v = &app->events;
-  const app_config_t* c = app->config;
   if (epochs_full(app)) return; /* the job holds before this can happen */
-  app_epoch_t* kept = &c->epochs[(app->epoch_first + app->epoch_count) % c->epoch_capacity];
+  app_epoch_t* kept = epochs_next(app);
   kept->event_id = v->next;
   kept->step_us = step_us;
-  kept->record = *record;
+  if (record != &kept->record) kept->record = *record;
   app->epoch_count++;
   if (v->count == APP_EVENTS) evict(app);
   v->entry[v->count].size = 0;
@@ -96,6 +95,11 @@ app_epoch_t* epochs_find(app_t* app, uint32_t epoch) {
     if (kept->record.epoch == epoch) return kept;
   }
   return NULL;
+}
+
+app_epoch_t* epochs_next(app_t* app) {
+  const app_config_t* c = app->config;
+  return &c->epochs[(app->epoch_first + app->epoch_count) % c->epoch_capacity];
 }
 
 bool epochs_full(const app_t* app) { return app->epoch_count == app->config->epoch_capacity; }

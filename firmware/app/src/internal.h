@@ -89,6 +89,7 @@ void events_push_epoch(app_t* app, const odt_epoch_record_t* record, uint32_t st
 bool events_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id);
 bool epochs_encode(app_t* app, uint32_t epoch, pb_ostream_t* out, uint32_t* id);
 app_epoch_t* epochs_find(app_t* app, uint32_t epoch);
+app_epoch_t* epochs_next(app_t* app); /* place of the next record, where they are not full */
 bool epochs_full(const app_t* app);
 void epochs_ack(app_t* app, uint32_t epoch);
 void epochs_clear(app_t* app);
@@ -113,6 +114,12 @@ void job_enter(app_t* app, odt_device_v1_JobState state, const char* text);
 void job_fail(app_t* app, const odt_error_t* err);
 void job_clear(app_t* app);
 bool job_epoch_end(app_t* app, uint32_t correct, uint32_t total, odt_error_t* err);
+/* spec.best_on_host: the run stands still until the host has taken or brought the best weights. */
+bool job_waits_for_best(const app_t* app);
+bool job_best_wanted(const app_t* app);
+/* The best has been written: the last epoch's end. */
+void job_best_written(app_t* app);
+void job_best_kept(app_t* app, const request_t* q, response_t* r);
 bool job_start_due(const app_t* app);
 uint8_t job_reported_state(const app_t* app);
 void job_start(app_t* app, const request_t* q, response_t* r);

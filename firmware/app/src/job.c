@@ -82,17 +82,39 @@ static void after_epoch(app_t* app) {
   if (!j->streamed && !release_hold(app)) j->state = JOB(EPOCH_HOLD);
 }
 
-bool job_epoch_end(app_t* app, uint32_t correct, uint32_t total, odt_error_t* err) {
+static void publish_epoch(app_t* app, const odt_epoch_record_t* record) {
   app_job_t* j = &app->job;
-  odt_epoch_record_t record;
-  memset(&record, 0, sizeof record);
-  if (odt_trainer_end_epoch(&app->trainer, correct, total, &record, err) != ODT_OK) return false;
   const uint64_t us = j->epoch_steps > 0 ? j->epoch_us / j->epoch_steps : 0;
-  events_push_epoch(app, &record, us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
+  events_push_epoch(app, record, us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
   j->epoch_us = 0;
   j->epoch_steps = 0;
   after_epoch(app);
+}
+
+bool job_epoch_end(app_t* app, uint32_t correct, uint32_t total, odt_error_t* err) {
+  /* Made in its place: with the best on the host the last one waits there for its state hash. */
+  odt_epoch_record_t* record = &epochs_next(app)->record;
+  if (odt_trainer_end_epoch(&app->trainer, correct, total, record, err) != ODT_OK) return false;
+  if (!job_best_wanted(app)) publish_epoch(app, record);
   return true;
+}
+
+void job_best_written(app_t* app) {
+  odt_error_t err = {.status = ODT_OK, .index = -1};
+  odt_epoch_record_t* record = &epochs_next(app)->record;
+  if (odt_trainer_roll_back(&app->trainer, record, &err) == ODT_OK) {
+    publish_epoch(app, record);
+  } else {
+    job_fail(app, &err);
+  }
+}
+
+bool job_waits_for_best(const app_t* app) {
+  return job_active(app) && odt_trainer_best_waits(&app->trainer) != ODT_BEST_HERE;
+}
+
+bool job_best_wanted(const app_t* app) {
+  return job_active(app) && odt_trainer_best_waits(&app->trainer) == ODT_BEST_WANTED;
 }
 
 /* ---- resident training ---- */
@@ -161,13 +183,19 @@ bool job_work(app_t* app) {
   app_job_t* j = &app->job;
   if (xfer_freezes(app)) return false;
   if (j->streamed) return job_step_later(app);
+  if (job_waits_for_best(app)) {
+    if (j->state == JOB(RUNNING)) job_enter(app, JOB(EPOCH_HOLD), "the best waits for the host");
+    return false;
+  }
   if (j->state == JOB(EPOCH_HOLD)) {
     if (!release_hold(app)) return false;
     j->state = JOB(RUNNING);
   }
   if (j->state != JOB(RUNNING) || telemetry_waits(app)) return false;
   if (job_start_due(app)) return guard_turn(app, true);
-  if (odt_trainer_epoch_complete(&app->trainer)) return guard_turn(app, false);
+  if (odt_trainer_epoch_complete(&app->trainer)) {
+    return !epochs_full(app) && guard_turn(app, false); /* its record needs a place */
+  }
   if (odt_trainer_done(&app->trainer)) {
     job_enter(app, JOB(DONE), "");
     return true;

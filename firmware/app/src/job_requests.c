@@ -191,6 +191,11 @@ static bool may_step(app_t* app, const odt_device_v1_TrainStep* s, response_t* r
     refuse(r, CODE(FAILED_PRECONDITION), "weights or state are being read: try again");
     return false;
   }
+  if (job_waits_for_best(app)) {
+    refuse(r, CODE(FAILED_PRECONDITION),
+           "the host has not kept the best weights: read RESOURCE_BEST_WEIGHTS first");
+    return false;
+  }
   if (job_start_due(app)) {
     refuse(r, CODE(FAILED_PRECONDITION),
            "the guard's start score is missing: evaluate the held-out samples first");
@@ -285,9 +290,9 @@ void job_end_epoch(app_t* app, const request_t* q, response_t* r) {
   const odt_device_v1_EndEpoch* s = &q->op.end_epoch;
   if (!job_run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
   const uint32_t done = odt_trainer_epoch_count(&app->trainer);
-  if (s->epoch + 1 == done) {
+  if (s->epoch + 1 == done || (s->epoch == done && job_best_wanted(app))) {
     state_fill(app, false, r);
-    return; /* ended already */
+    return; /* ended already, or but for the weights that the host has to bring */
   }
   if (s->epoch != done || !odt_trainer_epoch_complete(&app->trainer)) {
     refuse_limit(r, CODE(FAILED_PRECONDITION), "epoch is not complete", s->epoch, ", epochs ended ",
@@ -325,6 +330,15 @@ void job_ack_epoch(app_t* app, const request_t* q, response_t* r) {
   const odt_device_v1_AckEpoch* s = &q->op.ack_epoch;
   if (!job_run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
   epochs_ack(app, s->epoch);
+}
+
+void job_best_kept(app_t* app, const request_t* q, response_t* r) {
+  const odt_device_v1_BestKept* s = &q->op.best_kept;
+  if (!job_run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
+  if (s->weights_hash.size != 32 || !trainer_has_state(app) ||
+      odt_trainer_best_kept(&app->trainer, s->weights_hash.bytes) != ODT_OK) {
+    refuse(r, CODE(FAILED_PRECONDITION), "weights_hash: the guard's best has other weights");
+  }
 }
 
 /* ---- PAUSE, RESUME, STOP ---- */

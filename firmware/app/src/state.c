@@ -12,6 +12,13 @@ static uint32_t count_of(app_t* app, app_region_id_t id) {
 
 static void fill_trainer(app_t* app, bool with_hash, odt_device_v1_State* s) {
   uint8_t hash[32];
+  if (app->trainer_kind == APP_TRAINER_RUN) {
+    s->best_wait = (uint32_t)odt_trainer_best_waits(&app->trainer);
+  }
+  if (s->best_wait == ODT_BEST_WANTED) { /* even where the weights are half written */
+    s->step = odt_trainer_step_count(&app->trainer);
+    s->epoch = odt_trainer_epoch_count(&app->trainer);
+  }
   if (trainer_has_state(app)) {
     s->step = odt_trainer_step_count(&app->trainer);
     s->epoch = odt_trainer_epoch_count(&app->trainer);

@@ -45,6 +45,11 @@ static bool out_size(app_t* app, odt_error_t* err) {
           app->trainer.best_correct == UINT32_MAX || app->trainer.best_missing) {
         return false;
       }
+      err->what = "the host keeps the best weights";
+      if (app->trainer_spec.best_on_host &&
+          odt_trainer_best_waits(&app->trainer) != ODT_BEST_UNREAD) {
+        return false;
+      }
       x->size = odt_best_size(&app->trainer);
       return true;
     case odt_device_v1_Resource_RESOURCE_WEIGHTS:

@@ -38,6 +38,7 @@ static bool begin_trainer(app_t* app, const odt_device_v1_XferOpen* o, odt_error
   if (!app->has_model) return fail(err, ODT_FAILED_PRECONDITION, "no model image: send one first");
   const bool best = o->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS;
   if (best) {
+    if (job_best_wanted(app)) return true;
     if (!trainer_has_state(app) || !app->trainer_spec.guard) {
       return fail(err, ODT_FAILED_PRECONDITION,
                   "best weights belong to a training state with guard: send the state first");
@@ -132,6 +133,7 @@ static bool plan_state(app_t* app, odt_error_t* err) {
   spec.mu_offset = (int8_t)h[79];
   spec.dead_zone = h[80];
   spec.guard = h[82] != 0;
+  spec.best_on_host = spec.guard && app->in.index == 1;
   spec.batch = (uint16_t)get_u16(h + 84);
   spec.epochs = (uint16_t)get_u16(h + 86);
   spec.train_samples = get_u32(h + 88);
@@ -308,9 +310,11 @@ static void end_trainer(app_t* app, odt_error_t* err) {
   }
   if (x->resource == odt_device_v1_Resource_RESOURCE_STATE) {
     odt_state_write_end(&app->trainer, err);
-  } else {
-    odt_weights_write_end(&app->trainer,
-                          x->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS, err);
+    return;
+  }
+  const bool best = x->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS;
+  if (odt_weights_write_end(&app->trainer, best, err) == ODT_OK && best && job_best_wanted(app)) {
+    job_best_written(app);
   }
 }
 

@@ -15,6 +15,9 @@ uint32_t odt_trainer_steps_total(const odt_trainer_t* t) {
   return t->steps_per_epoch * t->spec.epochs;
 }
 bool odt_trainer_best_missing(const odt_trainer_t* t) { return t->best_missing; }
+odt_best_wait_t odt_trainer_best_waits(const odt_trainer_t* t) {
+  return (odt_best_wait_t)t->best_waits;
+}
 
 void odt_epoch_stats_reset(odt_trainer_t* t) {
   for (uint32_t i = 0; i < t->model->n_layers; i++) {
@@ -48,12 +51,15 @@ static int32_t weight_at(const odt_trainer_t* t, const odt_layer_t* l, uint32_t 
 }
 
 static void keep_best(odt_trainer_t* t, uint32_t correct) {
+  bool here = !t->spec.best_on_host;
   for (uint32_t i = 0; i < t->model->n_layers; i++) {
     odt_layer_t* l = &t->layers[i];
-    if (l->n_weights) memcpy(l->best_m, l->m, weight_bytes(t, l));
     l->best_k = l->k;
+    if (!here) continue;
+    if (l->n_weights) memcpy(l->best_m, l->m, weight_bytes(t, l));
     memcpy(l->best_off, l->off, offset_bytes(t, l));
   }
+  t->best_waits = here ? ODT_BEST_HERE : ODT_BEST_UNREAD;
   t->best_step = t->step;
   t->best_correct = correct;
   t->best_missing = false;
@@ -67,9 +73,10 @@ static void roll_back(odt_trainer_t* t) {
     odt_layer_t* l = &t->layers[i];
     l->k = l->best_k;
     l->dtype = l->k > 8 ? ODT_S16 : ODT_S8;
+    l->b_prev = 0;
+    if (t->spec.best_on_host) continue;
     if (l->n_weights) memcpy(l->m, l->best_m, weight_bytes(t, l));
     memcpy(l->off, l->best_off, offset_bytes(t, l));
-    l->b_prev = 0;
   }
 }
 
@@ -163,6 +170,17 @@ static void fill_layers(const odt_trainer_t* t, odt_epoch_record_t* rec) {
   if (deltas && 20u * nonzero < deltas) rec->alarms |= ODT_ALARM_STUCK;
 }
 
+static void close_epoch(odt_trainer_t* t, odt_epoch_record_t* rec) {
+  t->epoch++;
+  t->position = 0;
+  t->epoch_loss = 0;
+  t->epoch_correct = 0;
+  odt_epoch_stats_reset(t);
+  if (odt_trainer_done(t) && t->spec.guard && t->best_correct != ODT_NONE) roll_back(t);
+  if (odt_trainer_done(t)) t->best_waits = ODT_BEST_HERE; /* the final weights are the best */
+  odt_state_hash(t, rec->state_hash);
+}
+
 odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
                                    uint32_t heldout_total, odt_epoch_record_t* rec,
                                    odt_error_t* err) {
@@ -170,13 +188,18 @@ odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
     return odt_fail(err, ODT_FAILED_PRECONDITION, "epoch is not complete: position", -1,
                     t->position, t->spec.train_samples, t->spec.train_samples);
   }
+  if (t->best_waits != ODT_BEST_HERE) {
+    return odt_fail(err, ODT_FAILED_PRECONDITION, "the best waits for the host", -1, t->best_waits,
+                    0, 0);
+  }
   uint32_t limit = score_limit(t, heldout_total);
   if (heldout_correct > limit) {
     return odt_fail(err, ODT_INVALID_ARGUMENT, "heldout_correct", -1, heldout_correct, 0, limit);
   }
   bool check = t->spec.guard && heldout_total > 0;
   bool better = check && is_better(t, heldout_correct);
-  if (t->spec.guard && t->epoch + 1u == t->spec.epochs && t->best_missing && !better) {
+  bool last = t->spec.guard && t->epoch + 1u == t->spec.epochs;
+  if (last && t->best_missing && !better) {
     return odt_fail(err, ODT_FAILED_PRECONDITION, "the best's weights are missing", -1, 0, 1, 1);
   }
   memset(rec, 0, sizeof *rec);
@@ -189,14 +212,30 @@ odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
   rec->heldout_total = heldout_total;
   fill_layers(t, rec);
   if (better) keep_best(t, heldout_correct);
-  t->epoch++;
-  t->position = 0;
-  t->epoch_loss = 0;
-  t->epoch_correct = 0;
-  odt_epoch_stats_reset(t);
-  if (odt_trainer_done(t) && t->spec.guard && t->best_correct != ODT_NONE) roll_back(t);
   rec->start_correct = t->start_correct;
   rec->best_step = t->best_step;
-  odt_state_hash(t, rec->state_hash);
+  if (last && t->spec.best_on_host && !better && t->best_correct != ODT_NONE) {
+    t->best_waits = ODT_BEST_WANTED;
+    t->best_whole = false;
+    return ODT_OK;
+  }
+  close_epoch(t, rec);
+  return ODT_OK;
+}
+
+odt_status_t odt_trainer_best_kept(odt_trainer_t* t, const uint8_t hash[32]) {
+  if (t->best_correct == ODT_NONE || memcmp(hash, t->best_hash, 32) != 0) {
+    return ODT_FAILED_PRECONDITION;
+  }
+  if (t->best_waits == ODT_BEST_UNREAD) t->best_waits = ODT_BEST_HERE;
+  return ODT_OK;
+}
+
+odt_status_t odt_trainer_roll_back(odt_trainer_t* t, odt_epoch_record_t* rec, odt_error_t* err) {
+  if (t->best_waits != ODT_BEST_WANTED || !t->weights_valid || !t->best_whole) {
+    return odt_fail(err, ODT_FAILED_PRECONDITION, "the best's weights are missing", -1, 0, 1, 1);
+  }
+  t->best_waits = ODT_BEST_HERE;
+  close_epoch(t, rec);
   return ODT_OK;
 }

@@ -85,7 +85,7 @@ void odt_lay_out(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_t* s
   lay_weights(&a, t, m, false, spec);
   plan->weights_bytes = part(&a, at);
   at = a.used;
-  if (spec->guard) lay_weights(&a, t, m, true, spec);
+  if (spec->guard && !spec->best_on_host) lay_weights(&a, t, m, true, spec);
   plan->best_bytes = part(&a, at);
   at = a.used;
   odt_places_t places;

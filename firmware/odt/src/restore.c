@@ -271,17 +271,24 @@ static void start_write(odt_trainer_t* t, odt_form_t form) {
   t->write_kind = (uint8_t)form;
   t->write_bad = false;
   if (form == ODT_FORM_BEST) {
-    t->best_missing = true;
+    t->best_missing = !t->spec.best_on_host;
     t->best_whole = false;
-  } else {
-    t->weights_valid = false;
   }
+  if (form != ODT_FORM_BEST || t->spec.best_on_host) t->weights_valid = false;
 }
 
 static odt_status_t write_form(odt_trainer_t* t, odt_form_t form, uint32_t offset,
                                const uint8_t* in, uint32_t n, odt_error_t* err) {
   if (form == ODT_FORM_BEST && !t->spec.guard) {
     return odt_fail(err, ODT_FAILED_PRECONDITION, "best weights without guard", -1, 0, 1, 1);
+  }
+  bool wanted = t->best_waits == ODT_BEST_WANTED;
+  if (form == ODT_FORM_BEST && t->spec.best_on_host && !wanted) {
+    return odt_fail(err, ODT_FAILED_PRECONDITION, "best weights are kept by the host", -1, 0, 1, 1);
+  }
+  if (form == ODT_FORM_WEIGHTS && t->best_waits != ODT_BEST_HERE) {
+    return odt_fail(err, ODT_FAILED_PRECONDITION, "the best waits for the host", -1, t->best_waits,
+                    0, 0);
   }
   if (offset == 0) start_write(t, form);
   if (t->write_kind != form || t->write_bad || offset != t->write_pos) {
@@ -320,9 +327,26 @@ static odt_status_t check_whole(const odt_trainer_t* t, odt_form_t form, odt_err
 static void find_best(odt_trainer_t* t) {
   uint8_t hash[32];
   t->best_missing = false;
-  if (!t->spec.guard || t->best_correct == ODT_NONE) return;
+  if (!t->spec.guard || t->spec.best_on_host || t->best_correct == ODT_NONE) return;
   odt_weights_hash(t, true, hash);
   t->best_missing = !t->best_whole || memcmp(hash, t->best_hash, 32) != 0;
+}
+
+/* The best in place of the current weights: it is all there is, so it has to be the right one. */
+static odt_status_t take_best(odt_trainer_t* t, odt_error_t* err) {
+  uint8_t hash[32];
+  odt_weights_hash(t, true, hash);
+  if (memcmp(hash, t->best_hash, 32) != 0) {
+    return reject(t, err, ODT_DATA_LOSS, "best weights: not those that the state names", -1,
+                  hash[0], t->best_hash[0], t->best_hash[0]);
+  }
+  for (uint32_t i = 0; i < t->model->n_layers; i++) {
+    odt_layer_t* l = &t->layers[i];
+    l->k = l->best_k;
+    l->dtype = l->k > 8 ? ODT_S16 : ODT_S8;
+  }
+  t->best_whole = t->weights_valid = true;
+  return ODT_OK;
 }
 
 odt_status_t odt_weights_write(odt_trainer_t* t, bool best, uint32_t offset, const uint8_t* in,
@@ -334,6 +358,7 @@ odt_status_t odt_weights_write_end(odt_trainer_t* t, bool best, odt_error_t* err
   odt_status_t st = check_whole(t, best ? ODT_FORM_BEST : ODT_FORM_WEIGHTS, err);
   if (st != ODT_OK) return st;
   t->write_kind = 0;
+  if (best && t->spec.best_on_host) return take_best(t, err);
   if (best) {
     t->best_whole = true;
     find_best(t);
@@ -369,6 +394,7 @@ odt_status_t odt_state_write_end(odt_trainer_t* t, odt_error_t* err) {
   t->epoch_correct = odt_le32(h + 168);
   for (uint32_t i = 0; i < t->model->n_layers; i++) t->layers[i].b_prev = t->new_b_prev[i];
   odt_epoch_stats_reset(t);
+  t->best_waits = ODT_BEST_HERE; /* the host that has the state has its best too */
   find_best(t);
   if (h[81] != odt_stage(t)) {
     return odt_fail(err, ODT_INVALID_ARGUMENT, "state: stage", -1, h[81], odt_stage(t),

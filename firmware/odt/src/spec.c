@@ -164,6 +164,9 @@ odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, o
   if (s->guard && s->heldout_samples == 0) {
     return odt_fail(err, ODT_INVALID_ARGUMENT, "guard without heldout_samples", -1, 1, 0, 0);
   }
+  if (s->best_on_host && !s->guard) {
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "best_on_host without guard", -1, 1, 0, 0);
+  }
   if (!dfp) st = check_loss(s, m, err);
   return st == ODT_OK ? check_class_weights(s, m, err) : st;
 }

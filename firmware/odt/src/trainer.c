@@ -87,7 +87,12 @@ odt_status_t odt_trainer_init(odt_trainer_t* t, const odt_model_t* m, const odt_
   t->resident = resident;
   t->steps_per_epoch = (spec->train_samples + spec->batch - 1u) / spec->batch;
   t->start_correct = t->best_correct = t->order_epoch = ODT_NONE;
-  for (uint32_t i = 0; i < m->n_layers; i++) init_layer(t, i);
+  for (uint32_t i = 0; i < m->n_layers; i++) {
+    init_layer(t, i);
+    if (!spec->best_on_host) continue;
+    t->layers[i].best_m = t->layers[i].m;
+    t->layers[i].best_off = t->layers[i].off;
+  }
   odt_epoch_stats_reset(t);
   memset(t->delta_shift, 0xFF, sizeof t->delta_shift);
   t->weights_valid = true;
@@ -103,6 +108,10 @@ uint32_t odt_stage(const odt_trainer_t* t) {
 static odt_status_t check_ready(const odt_trainer_t* t, odt_error_t* err) {
   if (!t->weights_valid) {
     return odt_fail(err, ODT_FAILED_PRECONDITION, "weights are being written", -1, 0, 1, 1);
+  }
+  if (t->best_waits == ODT_BEST_UNREAD) {
+    return odt_fail(err, ODT_FAILED_PRECONDITION, "the host has not kept the best weights", -1, 0,
+                    1, 1);
   }
   if (odt_trainer_done(t)) {
     return odt_fail(err, ODT_FAILED_PRECONDITION, "run is complete: step", -1, t->step, 0,

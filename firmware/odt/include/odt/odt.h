@@ -212,6 +212,9 @@ typedef struct {
   uint16_t lr_m[3];
   uint8_t lr_s;
   bool blocked;
+  /* With guard: no copy of the best's weights here, the host keeps them. Says where they lie and
+   * nothing else: the bits and the state are those of a run that keeps them itself. */
+  bool best_on_host;
 } odt_run_spec_t;
 
 /* Ranges of rules 1.3, 1.5, 1.6 against model. Errors: INVALID_ARGUMENT naming field, got and
@@ -236,7 +239,7 @@ bool odt_run_spec_clamp_mu(odt_run_spec_t* spec);
 
 typedef struct {
   uint32_t weights_bytes;    /* M and offsets */
-  uint32_t best_bytes;       /* the guard's copy; 0 without guard */
+  uint32_t best_bytes;       /* the guard's copy; 0 without guard, or where the host keeps it */
   uint32_t activation_bytes; /* activations that live at the same time, tables, dead-unit bits */
   uint32_t gradient_bytes;   /* what deltas need beside the activations' places, scratch */
   uint32_t order_bytes;      /* permutation of resident training samples (0: streamed) */
@@ -308,8 +311,9 @@ odt_status_t odt_trainer_init(odt_trainer_t* t, const odt_model_t* m, const odt_
                               bool resident, void* arena, uint32_t arena_bytes, odt_error_t* err);
 
 /* One training step on a batch already in order (1..spec.batch samples). Errors:
- * FAILED_PRECONDITION (epoch or run is complete, weights being written), INVALID_ARGUMENT (batch
- * size is not the one that rule 1.8 gives for this position), those of odt_samples_fit. */
+ * FAILED_PRECONDITION (epoch or run is complete, weights being written, the host has not kept the
+ * best), INVALID_ARGUMENT (batch size is not the one that rule 1.8 gives for this position), those
+ * of odt_samples_fit. */
 odt_status_t odt_trainer_step(odt_trainer_t* t, const odt_samples_t* batch, odt_step_record_t* rec,
                               odt_error_t* err);
 /* The same from resident samples: picks the batch by rule 1.8. Every label is checked at an epoch's
@@ -333,6 +337,19 @@ odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
                                    uint32_t heldout_total, odt_epoch_record_t* rec,
                                    odt_error_t* err);
 bool odt_trainer_done(const odt_trainer_t* t);
+
+/* spec.best_on_host. Two times a run stands still for the host:
+ * - UNREAD: the present weights are the best so far (start score, end of an epoch). They are read
+ *   as best weights; once they are kept for good, odt_trainer_best_kept() lets the next step come.
+ * - WANTED: odt_trainer_end_epoch() has closed the last epoch but for the roll-back: the best's
+ *   weights have to be written (best = true), then odt_trainer_roll_back() ends the run. */
+typedef enum { ODT_BEST_HERE = 0, ODT_BEST_UNREAD = 1, ODT_BEST_WANTED = 2 } odt_best_wait_t;
+odt_best_wait_t odt_trainer_best_waits(const odt_trainer_t* t);
+/* Without effect where nothing waits. Errors: FAILED_PRECONDITION (another best by now). */
+odt_status_t odt_trainer_best_kept(odt_trainer_t* t, const uint8_t hash[32]);
+/* Ends the last epoch; rec: the record that odt_trainer_end_epoch() left, which gets its state
+ * hash. Errors: FAILED_PRECONDITION (not WANTED, or the best has not been written). */
+odt_status_t odt_trainer_roll_back(odt_trainer_t* t, odt_epoch_record_t* rec, odt_error_t* err);
 /* Sets the guard's start score (held-out before training); once, at step 0, after any pushed
  * weights: with a guard the weights as they are become the best so far. total and correct 0: no
  * score, nothing is set. Errors: FAILED_PRECONDITION (set already, later than step 0, weights being
@@ -389,7 +406,9 @@ void odt_weights_hash(const odt_trainer_t* t, bool best, uint8_t hash[32]);
 /* Writes bytes in order from 0; odt_weights_write_end checks that all came. A wrong header, shape
  * or value is refused as soon as it is complete. Until a whole write has ended the weights are
  * invalid and steps are refused. Errors: INVALID_ARGUMENT (header, size), FAILED_PRECONDITION
- * (other model or rules). */
+ * (other model or rules; best weights that the host keeps and that are not WANTED). With
+ * spec.best_on_host the best takes the place of the current weights; write_end answers DATA_LOSS
+ * where they are not those that the state names. */
 odt_status_t odt_weights_write(odt_trainer_t* t, bool best, uint32_t offset, const uint8_t* in,
                                uint32_t n, odt_error_t* err);
 odt_status_t odt_weights_write_end(odt_trainer_t* t, bool best, odt_error_t* err);

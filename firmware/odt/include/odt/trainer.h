@@ -43,7 +43,7 @@ typedef struct {
   uint32_t n_weights, n_offsets;
   void* m; /* in the kernels' layout: src/kernels/layout.h */
   int32_t* off;
-  void* best_m;      /* NULL: guard off */
+  void* best_m;      /* NULL: guard off; m itself: the host keeps the best */
   int32_t* best_off; /* likewise */
   uint8_t* alive;    /* bit per output: was > 0 in this epoch; NULL: no ReLU */
   int16_t e_d;       /* exponent of the last delta at the layer's output */
@@ -73,6 +73,7 @@ struct odt_trainer {
   bool weights_valid; /* false while weights or a state are being written */
   bool best_missing;  /* the state names a best that the arena does not hold */
   bool best_whole;    /* the best was kept or written to its end: its values are checked ones */
+  uint8_t best_waits; /* odt_best_wait_t */
   uint32_t steps_per_epoch;
   uint32_t step, epoch, position;
   uint32_t start_correct, best_step, best_correct; /* 0xFFFFFFFF: none */

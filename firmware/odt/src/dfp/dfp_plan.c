@@ -193,7 +193,7 @@ void odt_dfp_lay_out(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_
   lay_weights(&a, t, m, spec, false);
   plan->weights_bytes = part(&a, 0);
   uint64_t at = a.used;
-  if (spec->guard) lay_weights(&a, t, m, spec, true);
+  if (spec->guard && !spec->best_on_host) lay_weights(&a, t, m, spec, true);
   plan->best_bytes = part(&a, at);
   at = a.used;
   lay_tables(&a, t, m);
