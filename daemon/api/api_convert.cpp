@@ -249,6 +249,7 @@ v1::HyperParams to_proto(const model::HyperParams& hyper) {
   copy_all(hyper.lr_m, out.mutable_lr_m());
   if (hyper.lr_s) out.set_lr_s(*hyper.lr_s);
   if (hyper.blocked) out.set_blocked(*hyper.blocked);
+  if (hyper.best_on_host) out.set_best_on_host(*hyper.best_on_host);
   return out;
 }
 

@@ -158,6 +158,7 @@ Result<model::HyperParams> from_proto(const v1::HyperParams& in, const std::stri
   if (in.has_sr_seed()) out.sr_seed = in.sr_seed();
   if (in.has_guard()) out.guard = in.guard();
   if (in.has_streamed()) out.streamed = in.streamed();
+  if (in.has_best_on_host()) out.best_on_host = in.best_on_host();
   ODT_TRY(read_precision(in, field, out));
   return out;
 }

@@ -30,7 +30,8 @@ struct Options {
   std::string apt_checks = "quarters";
   bool apt = false, apt_offsets = false, blocked = false;
   std::uint32_t telemetry_every = 0, checkpoint_epochs = 0, resume_deadline_s = 0;
-  bool streamed = false, no_guard = false, evaluate = false, detach = false, dry_run = false;
+  bool streamed = false, best_on_host = false, no_guard = false, evaluate = false, detach = false,
+       dry_run = false;
 };
 
 template <typename Enum>
@@ -125,6 +126,7 @@ void fill_hyper(const CLI::App& verb, const Options& o, v1::HyperParams& h) {
   if (given("--checkpoint-epochs")) h.set_checkpoint_epochs(o.checkpoint_epochs);
   if (o.no_guard) h.set_guard(false);
   if (o.streamed) h.set_streamed(true);
+  if (o.best_on_host) h.set_best_on_host(true);
 }
 
 Result<v1::CreateRunRequest> build(const CLI::App& verb, const Options& o, Context& context) {
@@ -203,6 +205,8 @@ void add_rule_options(CLI::App* verb, Options& o) {
   verb->add_option("--telemetry-every", o.telemetry_every, "Report every Nth step");
   verb->add_option("--checkpoint-epochs", o.checkpoint_epochs, "State to the host every N epochs");
   verb->add_flag("--streamed", o.streamed, "Send batches; the board keeps no samples");
+  verb->add_flag("--best-on-host", o.best_on_host,
+                 "The guard's best weights stay with odtd; default: where the board lacks room");
   verb->add_flag("--no-guard", o.no_guard, "Keep the last weights, even if they became worse");
 }
 

@@ -83,7 +83,10 @@ class RunFollower {
 
   void show(const v1::Event& event) {
     if (event.has_run() && event.run().id() == id_) {
+      const bool before = run_.effective().best_on_host();
       run_ = event.run();
+      if (run_.effective().best_on_host() && !before && !ended(run_.state()))
+        context_.say("best weights kept on the host: the board has room for one copy");
       show_progress();
     } else if (event.has_run_event() && event.run_event().run_id() == id_) {
       if (!transitions_.insert(event.run_event().seq()).second) return;

@@ -32,6 +32,9 @@ struct HelloInfo {
   std::uint32_t first_event = 0, next_event = 0;
 };
 
+// best_on_host: what the run waits for.
+enum class BestWait : std::uint8_t { kNone = 0, kUnread = 1, kWanted = 2 };
+
 // GET_STATE.
 struct DeviceState {
   Hash model_hash;
@@ -46,6 +49,7 @@ struct DeviceState {
   Hash sample_set_hash;
   bool has_weights = false;
   std::uint32_t oldest_unacked_epoch = 0;
+  BestWait best_wait = BestWait::kNone;
 };
 
 enum class Resource : std::uint8_t {

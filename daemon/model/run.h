@@ -46,6 +46,7 @@ struct HyperParams {
   std::optional<bool> guard;
   std::optional<std::uint32_t> telemetry_every;
   std::optional<bool> streamed;
+  std::optional<bool> best_on_host;  // the guard's best weights: the board has no room for them
   std::optional<std::uint32_t> checkpoint_epochs;
   // Precision of each trainable layer where it is not k; 0: k.
   std::vector<std::uint32_t> layer_k;
@@ -103,6 +104,7 @@ struct Run {
   // Last verified checkpoint: blob hashes of training state and of the guard's best weights, at a
   // step.
   Hash checkpoint_state, checkpoint_best;
+  Hash best_weights;  // best_on_host: blob of the guard's best so far
   std::uint32_t checkpoint_step = 0;
   std::int64_t waiting_since_us = 0;  // WAITING_BOARD began; 0: not waiting
   std::vector<Steer> steering;        // what the board was told, in order

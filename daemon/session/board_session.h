@@ -84,6 +84,8 @@ class BoardSession {
   virtual asio::awaitable<Status> job_control(Uuid run, Action action) = 0;
   virtual asio::awaitable<Status> set_precision(Uuid run, std::uint32_t attempt,
                                                 model::Steer steer) = 0;
+  // The host keeps the guard's best weights for good (best_on_host).
+  virtual asio::awaitable<Status> best_kept(Uuid run, std::uint32_t attempt, Hash weights) = 0;
   virtual asio::awaitable<Result<model::EvalReport>> evaluate(std::uint32_t eval_id,
                                                               model::SampleRole role,
                                                               std::uint32_t total) = 0;

@@ -80,6 +80,7 @@ class SessionImpl final : public BoardSession,
   asio::awaitable<Status> job_control(Uuid run, Action action) override;
   asio::awaitable<Status> set_precision(Uuid run, std::uint32_t attempt,
                                         model::Steer steer) override;
+  asio::awaitable<Status> best_kept(Uuid run, std::uint32_t attempt, Hash weights) override;
   asio::awaitable<Result<model::EvalReport>> evaluate(std::uint32_t eval_id, model::SampleRole role,
                                                       std::uint32_t total) override;
   asio::awaitable<Result<model::EvalReport>> eval_step(std::uint32_t eval_id, std::uint32_t seq,

@@ -92,6 +92,10 @@ asio::awaitable<Status> SessionImpl::set_precision(Uuid run, std::uint32_t attem
   return call_status(wire::request::set_precision(run, attempt, steer));
 }
 
+asio::awaitable<Status> SessionImpl::best_kept(Uuid run, std::uint32_t attempt, Hash weights) {
+  return call_status(wire::request::best_kept(run, attempt, weights));
+}
+
 // The result of a resident evaluation comes later, as event or by get_eval().
 asio::awaitable<Result<model::EvalReport>> SessionImpl::evaluate(std::uint32_t eval_id,
                                                                  model::SampleRole role,

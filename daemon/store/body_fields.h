@@ -219,6 +219,7 @@ void fields(V& f, model::HyperParams& v) {
   f("lr_m", v.lr_m);
   f("lr_s", v.lr_s);
   f("blocked", v.blocked);
+  f("best_on_host", v.best_on_host);
 }
 template <typename V>
 void fields(V& f, model::Steer& v) {
@@ -263,6 +264,7 @@ void fields(V& f, model::Run& v) {
   f("replay", v.replay);
   f("checkpoint_state", v.checkpoint_state);
   f("checkpoint_best", v.checkpoint_best);
+  f("best_weights", v.best_weights);
   f("checkpoint_step", v.checkpoint_step);
   f("waiting_since_us", v.waiting_since_us);
   f("steering", v.steering);

@@ -113,6 +113,7 @@ HyperParams resolve(const HyperParams& asked, Drift drift, const Placement& plac
   out.k = place.k;
   out.batch = place.batch;
   out.streamed = place.streamed;
+  out.best_on_host = place.best_on_host;
   resolve_precision(out, place);
   if (out.rule_set == model::RuleSet::kDfp16) resolve_dfp16(out);
   if (out.rounding == Rounding::kUnspecified && !out.k_varies())
@@ -131,6 +132,7 @@ HyperParams resolve(const HyperParams& asked, Drift drift, const Placement& plac
   if (!out.order_seed) out.order_seed = 1;
   if (!out.sr_seed) out.sr_seed = 1;
   out.guard = out.guard.value_or(true) && has_heldout;
+  if (!*out.guard) out.best_on_host = false;
   if (!out.telemetry_every) out.telemetry_every = 1;
   if (!out.checkpoint_epochs) out.checkpoint_epochs = 1;
   return out;
@@ -157,8 +159,9 @@ MuRange mu_weight_range(const HyperParams& e) {
 }
 
 std::uint32_t caps_needed(const HyperParams& asked) {
-  if (asked.rule_set == model::RuleSet::kDfp16) return 1u << 10;
-  return asked.k_varies() ? 1u << 9 : 0;
+  const std::uint32_t best = asked.best_on_host.value_or(false) ? kCapBestOnHost : 0;
+  if (asked.rule_set == model::RuleSet::kDfp16) return best | 1u << 10;
+  return best | (asked.k_varies() ? 1u << 9 : 0);
 }
 
 namespace {
@@ -221,6 +224,8 @@ Status check_asked_family(const HyperParams& asked) {
 }  // namespace
 
 Status check_asked(const HyperParams& asked) {
+  if (asked.best_on_host.value_or(false) && !asked.guard.value_or(true))
+    return not_with("best_on_host", "guard off");
   ODT_TRY(check_asked_apt(asked));
   ODT_TRY(check_asked_family(asked));
   if (asked.mu_weight.size() != 0 && asked.mu_weight.size() != 1 && asked.mu_weight.size() != 3)

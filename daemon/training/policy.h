@@ -23,8 +23,9 @@ struct Placement {
   std::uint32_t k = 15;
   std::uint32_t batch = 8;
   bool streamed = false;
-  std::uint32_t k_max = 0;  // where k moves: the highest; 0: it stays
-  std::uint32_t top = 0;    // the highest of layers that start with a k of their own
+  std::uint32_t k_max = 0;    // where k moves: the highest; 0: it stays
+  std::uint32_t top = 0;      // the highest of layers that start with a k of their own
+  bool best_on_host = false;  // with guard: the board keeps one copy of the weights
   std::uint32_t stored_k() const { return std::max({k, k_max, top}); }
   bool operator==(const Placement&) const = default;
 };
@@ -50,6 +51,8 @@ MuRange mu_weight_range(std::uint32_t k, model::Rounding rounding, std::uint32_t
 // Where k varies: what at least one k in reach allows; boards clamp a step's mu to its layer's k.
 MuRange mu_weight_range(const model::HyperParams& effective);
 // Bits of capability (proto/README.md) that settings need of a board.
+// Capability bit: the guard's best weights can stay with the host.
+inline constexpr std::uint32_t kCapBestOnHost = 1u << 12;
 std::uint32_t caps_needed(const model::HyperParams& asked);
 
 }  // namespace odt::training

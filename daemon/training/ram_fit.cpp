@@ -47,7 +47,7 @@ std::uint64_t weights_bytes(const model::Model& model, std::uint32_t k) {
 
 std::uint64_t trainer_bytes(const model::Model& model, const Placement& place, bool guard) {
   if (known(model.ram))
-    return weights_bytes(model, place.stored_k()) * (guard ? 2 : 1) +
+    return weights_bytes(model, place.stored_k()) * (guard && !place.best_on_host ? 2 : 1) +
            work_bytes(model.ram, place.batch);
   // Figures at batch 8 only, of a model compiled by an older version.
   std::int64_t trainer = place.stored_k() <= 8 ? model.ram_k8_bytes : model.ram_k16_bytes;
@@ -63,7 +63,8 @@ std::uint64_t snapshot_bytes(const model::Model& model, std::uint32_t k) {
 
 std::string describe(const Placement& p) {
   return absl::StrCat("k ", p.k, p.k_max != 0 ? absl::StrCat(" up to ", p.k_max) : "", ", batch ",
-                      p.batch, p.streamed ? ", streamed" : ", resident");
+                      p.batch, p.streamed ? ", streamed" : ", resident",
+                      p.best_on_host ? ", best weights on the host" : "");
 }
 
 std::vector<std::uint32_t> batches_from(std::uint32_t wanted, bool pinned) {
@@ -97,7 +98,7 @@ std::vector<Bits> all_bits(const model::HyperParams& asked) {
   return out;
 }
 
-std::vector<Placement> all_placements(const model::HyperParams& asked, std::uint32_t batch) {
+std::vector<Placement> one_copy_or_two(const model::HyperParams& asked, std::uint32_t batch) {
   const auto bits = all_bits(asked);
   const std::uint32_t top = highest(asked.layer_k);
   std::vector<Placement> out;
@@ -108,6 +109,23 @@ std::vector<Placement> all_placements(const model::HyperParams& asked, std::uint
       for (const bool streamed : {false, true})
         if (!asked.streamed || *asked.streamed == streamed)
           out.push_back({k, b, streamed, k_max, top});
+    }
+  return out;
+}
+
+// Rather the best on the host than batches below 8.
+std::vector<Placement> all_placements(const model::HyperParams& asked, std::uint32_t batch,
+                                      bool guard) {
+  const auto each = one_copy_or_two(asked, batch);
+  std::vector<Placement> out;
+  for (const bool small : {false, true})
+    for (const bool host : {false, true}) {
+      if (host && !guard) continue;
+      if (guard && asked.best_on_host.value_or(host) != host) continue;
+      for (Placement p : each) {
+        p.best_on_host = host;
+        if ((p.batch < 8 && p.batch != batch) == small) out.push_back(p);
+      }
     }
   return out;
 }
@@ -161,12 +179,14 @@ Result<std::vector<Placement>> placements(const model::Model& model, const model
                                           const SampleCounts& counts,
                                           const model::HyperParams& asked, std::uint32_t batch) {
   if (board.max_batch != 0 && !asked.batch) batch = std::min(batch, board.max_batch);
-  auto all = all_placements(asked, batch);
+  const bool guard = counts.guard && counts.heldout != 0;
+  auto all = all_placements(asked, batch, guard);
+  const auto can = [&board](const Placement& p) {
+    if (p.best_on_host && (board.caps & kCapBestOnHost) == 0) return false;
+    return board.caps == 0 || (board.caps & (p.streamed ? kCapStreamed : kCapResident)) != 0;
+  };
+  std::erase_if(all, [&can](const Placement& p) { return !can(p); });
   if (board.caps != 0) {
-    const auto can = [&board](const Placement& p) {
-      return (board.caps & (p.streamed ? kCapStreamed : kCapResident)) != 0;
-    };
-    std::erase_if(all, [&can](const Placement& p) { return !can(p); });
     if (all.empty())
       return with_reason(
           absl::FailedPreconditionError(absl::StrCat(
@@ -184,7 +204,8 @@ Result<std::vector<Placement>> placements(const model::Model& model, const model
   if (!fit.empty()) return fit;
 
   const RamNeed need = ram_need(model, counts, all.front());
-  const auto free_choice = all_placements(model::HyperParams{}, batch);
+  auto free_choice = all_placements(model::HyperParams{}, batch, guard);
+  std::erase_if(free_choice, [&can](const Placement& p) { return p.best_on_host && !can(p); });
   const auto needs = [&](const Placement& p) { return ram_need(model, counts, p).total(); };
   const auto fits = std::find_if(free_choice.begin(), free_choice.end(),
                                  [&](const Placement& p) { return needs(p) <= room; });

@@ -30,9 +30,9 @@ RamNeed ram_need(const model::Model& model, const SampleCounts& counts, const Pl
 Placement asked_placement(const model::HyperParams& asked);
 
 // Placements to try, best first: k 15 before 8, resident before streamed, the batch wanted before
-// smaller ones. What `asked` pins is never changed. Only those that fit by estimate (all, where the
-// model's or the board's figures are unknown). Errors: RESOURCE_EXHAUSTED with what is needed and
-// which settings would fit.
+// smaller ones, the guard's best weights on the board before on the host. What `asked` pins is
+// never changed. Only those that fit by estimate (all, where the model's or the board's figures are
+// unknown). Errors: RESOURCE_EXHAUSTED with what is needed and which settings would fit.
 Result<std::vector<Placement>> placements(const model::Model& model, const model::Board& board,
                                           const SampleCounts& counts,
                                           const model::HyperParams& asked, std::uint32_t batch);

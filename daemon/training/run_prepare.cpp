@@ -92,8 +92,9 @@ asio::awaitable<Status> RunTask::begin_attempt() {
   if (resumes)
     for (const auto& [key, epoch] : known_epochs_)
       if (epoch.step == step) epochs = epoch.epoch + 1;
-  what.edit = [attempt, step, epochs](model::Run& r) {
+  what.edit = [attempt, step, epochs, resumes](model::Run& r) {
     r.attempt = attempt;
+    r.best_weights = resumes ? r.checkpoint_best : Hash{};
     r.steps_done = step;
     r.epochs_done = epochs;
   };
@@ -129,6 +130,7 @@ asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState sta
     place.k = *run_.effective.k;
     place.batch = *run_.effective.batch;
     place.streamed = *run_.effective.streamed;
+    place.best_on_host = run_.effective.best_on_host.value_or(false);
     done = co_await start_with(session, place);
     co_return done;
   }
@@ -290,9 +292,10 @@ asio::awaitable<Status> RunTask::push_resident(Session session) {
 asio::awaitable<Status> RunTask::push_checkpoint(Session session) {
   auto state = co_await env_->read_blob(run_.checkpoint_state);
   if (!state.ok()) co_return missing(state.status(), "checkpoint");
-  auto sent = co_await session->send(model::Resource::kState, 0, *state);
+  const bool host = run_.effective.best_on_host.value_or(false);
+  auto sent = co_await session->send(model::Resource::kState, host ? 1 : 0, *state);
   if (!sent.ok()) co_return sent;
-  if (run_.checkpoint_best.is_zero()) co_return absl::OkStatus();
+  if (host || run_.checkpoint_best.is_zero()) co_return absl::OkStatus();
   auto best = co_await env_->read_blob(run_.checkpoint_best);
   if (!best.ok()) co_return missing(best.status(), "best weights of the checkpoint");
   sent = co_await session->send(model::Resource::kBestWeights, 0, *best);

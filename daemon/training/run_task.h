@@ -97,6 +97,9 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> follow(Session session, model::DeviceState state);
   asio::awaitable<Status> follow_resident(Session session, model::DeviceState state);
   asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);
+  // best_on_host: takes the best from a board that waits to be rid of it, and brings it to one that
+  // wants it back.
+  asio::awaitable<Status> settle_best(Session session);
   asio::awaitable<Status> streamed_step(Session session, std::uint32_t step);
   asio::awaitable<Status> streamed_end_epoch(Session session, std::uint32_t epoch);
   asio::awaitable<Status> ensure_start_weights(Session session);

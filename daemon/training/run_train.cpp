@@ -74,6 +74,13 @@ asio::awaitable<Status> RunTask::follow(Session session, model::DeviceState stat
   done = co_await go(RunState::kRunning, reloaded_ ? "the board holds the run" : "training");
   if (!done.ok()) co_return done;
   reloaded_ = false;
+  if (state.best_wait == model::BestWait::kWanted) {
+    done = co_await settle_best(session);
+    if (!done.ok()) co_return done;
+    auto now = co_await session->get_state(false);
+    if (!now.ok()) co_return now.status();
+    state = std::move(*now);
+  }
   if (streamed)
     done = co_await follow_streamed(session, state);
   else
@@ -162,6 +169,8 @@ asio::awaitable<Status> RunTask::follow_resident(Session session, model::DeviceS
     done = co_await control(session, Action::kResume);
     if (!done.ok()) co_return done;
   }
+  done = co_await settle_best(session);
+  if (!done.ok()) co_return done;
   auto heard = steady_clock::now();
   while (true) {
     if (!inbox_.empty()) heard = steady_clock::now();
@@ -180,6 +189,12 @@ asio::awaitable<Status> RunTask::follow_resident(Session session, model::DeviceS
       co_return with_reason(
           absl::InternalError(absl::StrCat("the board's training failed: ", job_news_->text)),
           "BOARD_FAILED", "Look at the board's log lines.");
+    if (job_news_ && job_news_->job == JobState::kEpochHold) {
+      job_news_.reset();
+      done = co_await settle_best(session);
+      if (!done.ok()) co_return done;
+      continue;
+    }
     if (steady_clock::now() - heard >= kQuiet) {
       heard = steady_clock::now();
       auto now = co_await session->get_state(false);
@@ -197,6 +212,10 @@ asio::awaitable<Status> RunTask::follow_resident(Session session, model::DeviceS
       }
       done = co_await fetch_epochs(session, now->epoch);
       if (!done.ok()) co_return done;
+      if (now->best_wait != model::BestWait::kNone) {
+        done = co_await settle_best(session);
+        if (!done.ok()) co_return done;
+      }
       continue;
     }
     if (inbox_.empty()) co_await slot_.signal.wait_until(heard + kQuiet);
@@ -289,6 +308,10 @@ asio::awaitable<Status> RunTask::take_epoch(Session session, model::EpochResult 
   }
   if (!same.ok()) co_return same;
   const bool last = epoch.epoch + 1 >= *run_.effective.epochs;
+  if (!last && epoch.best_step == epoch.step) {
+    auto settled = co_await settle_best(session);
+    if (!settled.ok()) co_return settled;
+  }
   const std::uint32_t every = *run_.effective.checkpoint_epochs;
   if (!last && every != 0 && (epoch.epoch + 1) % every == 0) {
     auto kept = co_await checkpoint(session, epoch);
@@ -296,6 +319,37 @@ asio::awaitable<Status> RunTask::take_epoch(Session session, model::EpochResult 
   }
   auto acked = co_await session->ack_epoch(run_.id, run_.attempt, epoch.epoch);
   co_return acked;
+}
+
+asio::awaitable<Status> RunTask::settle_best(Session session) {
+  if (!run_.effective.best_on_host.value_or(false)) co_return absl::OkStatus();
+  auto state = co_await session->get_state(false);
+  if (!state.ok()) co_return state.status();
+  if (state->run_id != run_.id || state->attempt != run_.attempt)
+    co_return absl::AbortedError("the board does not hold the run any more");
+  if (state->best_wait == model::BestWait::kWanted) {
+    auto best = co_await env_->read_blob(run_.best_weights);
+    if (!best.ok())
+      co_return with_reason(absl::DataLossError("the guard's best weights are not here: " +
+                                                std::string(best.status().message())),
+                            "BEST_LOST", "Start the run again.");
+    auto sent = co_await session->send(model::Resource::kBestWeights, 0, *best);
+    co_return sent;
+  }
+  if (state->best_wait != model::BestWait::kUnread) co_return absl::OkStatus();
+  auto best = co_await session->receive(model::Resource::kBestWeights);
+  if (!best.ok()) co_return best.status();
+  auto weights = std::make_shared<const std::string>(std::move(best->content));
+  const Hash hash = sha256(*weights);
+  auto written = co_await env_->write_blob(weights);
+  if (!written.ok()) co_return written.status();
+  Save what;
+  what.edit = [hash](model::Run& r) { r.best_weights = hash; };
+  // Durable before the board hears of it: it may change the weights then.
+  auto saved = co_await save(std::move(what));
+  if (!saved.ok()) co_return saved;
+  auto kept = co_await session->best_kept(run_.id, run_.attempt, hash);
+  co_return kept;
 }
 
 asio::awaitable<Status> RunTask::checkpoint(Session session, model::EpochResult epoch) {
@@ -311,7 +365,9 @@ asio::awaitable<Status> RunTask::checkpoint(Session session, model::EpochResult 
                                     " as read has another hash than the board reported"));
   }
   const Hash best_hash = best_hash_of_state(*content);
-  const bool need_best = !best_hash.is_zero() && best_hash != run_.checkpoint_best;
+  const bool host = run_.effective.best_on_host.value_or(false);
+  if (host && best_hash != run_.best_weights) co_return absl::OkStatus();
+  const bool need_best = !host && !best_hash.is_zero() && best_hash != run_.checkpoint_best;
   if (need_best) {
     auto best = co_await session->receive(model::Resource::kBestWeights);
     if (absl::IsAborted(best.status()) || absl::IsFailedPrecondition(best.status()))
@@ -377,95 +433,6 @@ void RunTask::on_step(model::TelemetryFrame frame) {
   if (run_.effective.streamed.value_or(false)) return;
   if (frame.gap == 0 && frame.step >= run_.steps_total) return;  // no step of this run
   add_telemetry(std::move(frame));
-}
-
-asio::awaitable<Status> RunTask::streamed_step(Session session, std::uint32_t step) {
-  const auto& e = run_.effective;
-  const std::uint32_t per_epoch = data::steps_per_epoch(train_.count(), *e.batch);
-  const std::uint32_t epoch = step / per_epoch;
-  if (order_epoch_ != epoch) {
-    order_ = data::epoch_order(*e.order_seed, epoch, train_.count());
-    order_epoch_ = epoch;
-  }
-  const std::uint32_t first = step % per_epoch * *e.batch;
-  const std::uint32_t n = data::samples_of_step(step, train_.count(), *e.batch);
-  auto batch = std::make_shared<const std::string>(train_.batch(order_.data() + first, n));
-  const std::uint32_t batch_id = env_->next_id();
-  auto sent = co_await session->send(model::Resource::kBatch, kBatchSlot, batch, batch_id);
-  if (!sent.ok()) co_return sent;
-  auto frame = co_await session->train_step(run_.id, run_.attempt, step, batch_id, kBatchSlot);
-  if (!frame.ok()) co_return frame.status();
-  env_->registry->note_step(slot_.uid, step + 1);
-  frame->step = step;
-  const std::uint32_t every = *e.telemetry_every;
-  if (every != 0 && step % every == 0) add_telemetry(std::move(*frame));
-  co_return absl::OkStatus();
-}
-
-asio::awaitable<Status> RunTask::streamed_end_epoch(Session session, std::uint32_t epoch) {
-  std::uint32_t eval_id = 0;
-  if (!heldout_.empty()) {
-    auto outcome = co_await evaluate_streamed(*env_, session, heldout_, stop_fn(session));
-    if (!outcome.ok()) co_return outcome.status();
-    eval_id = outcome->eval_id;
-  }
-  auto ended = co_await session->end_epoch(run_.id, run_.attempt, epoch, eval_id);
-  if (!ended.ok()) co_return ended;
-  ended = co_await fetch_epochs(session, epoch + 1);
-  if (!ended.ok()) co_return ended;
-  ended = co_await drain_epochs(session);
-  co_return ended;
-}
-
-asio::awaitable<Status> RunTask::ensure_start_weights(Session session) {
-  auto state = co_await session->get_state(true);
-  if (!state.ok()) co_return state.status();
-  if (state->weights_hash == run_.spec.start_snapshot) co_return absl::OkStatus();
-  auto pushed = co_await push_start_snapshot(session);
-  if (!pushed.ok()) co_return pushed;
-  state = co_await session->get_state(true);
-  if (!state.ok()) co_return state.status();
-  if (state->weights_hash != run_.spec.start_snapshot)
-    co_return absl::DataLossError("the board does not hold the start snapshot after it was sent");
-  co_return absl::OkStatus();
-}
-
-asio::awaitable<Status> RunTask::follow_streamed(Session session, model::DeviceState state) {
-  auto done = co_await fetch_epochs(session, state.epoch);
-  if (!done.ok()) co_return done;
-  done = co_await drain_epochs(session);
-  if (!done.ok()) co_return done;
-  if (state.step == 0 && !run_.spec.start_snapshot.is_zero()) {
-    done = co_await ensure_start_weights(session);
-    if (!done.ok()) co_return done;
-  }
-  if (state.step == 0 && !heldout_.empty()) {
-    // The start score: the board refuses its first step without one.
-    auto outcome = co_await evaluate_streamed(*env_, session, heldout_, stop_fn(session));
-    if (!outcome.ok()) co_return outcome.status();
-  }
-  const std::uint32_t per_epoch = data::steps_per_epoch(train_.count(), *run_.effective.batch);
-  std::uint32_t step = state.step;
-  for (std::uint32_t epoch = state.epoch; epoch < *run_.effective.epochs;) {
-    done = interrupted(session);
-    if (!done.ok()) co_return done;
-    if (run_.desired == model::Desired::kPause) {
-      done = co_await hold_paused(session, "paused on request");
-      co_return done;
-    }
-    if (step < (epoch + 1) * per_epoch) {
-      done = co_await streamed_step(session, step);
-      ++step;
-    } else {
-      done = co_await streamed_end_epoch(session, epoch);
-      ++epoch;
-    }
-    if (absl::IsFailedPrecondition(done))  // not where we thought: look again
-      co_return absl::AbortedError(text_of(done));
-    if (!done.ok()) co_return done;
-  }
-  done = co_await finish(session);
-  co_return done;
 }
 
 }  // namespace odt::training

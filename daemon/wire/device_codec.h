@@ -48,6 +48,7 @@ std::string ack_epoch(const Uuid& run, std::uint32_t attempt, std::uint32_t epoc
 std::string get_epoch(std::uint32_t epoch);
 std::string job_control(const Uuid& run, int action);
 std::string set_precision(const Uuid& run, std::uint32_t attempt, const model::Steer& steer);
+std::string best_kept(const Uuid& run, std::uint32_t attempt, const Hash& weights);
 std::string evaluate(std::uint32_t eval_id, model::SampleRole role, std::uint32_t total);
 std::string eval_step(std::uint32_t eval_id, std::uint32_t seq, std::uint32_t batch_id,
                       std::uint32_t slot);

@@ -120,6 +120,8 @@ model::DeviceState device_state(const pb::State& m) {
   s.sample_set_hash = id_or_zero<Hash>(m.sample_set_hash());
   s.has_weights = m.has_weights();
   s.oldest_unacked_epoch = m.oldest_unacked_epoch();
+  if (m.best_wait() <= static_cast<std::uint32_t>(model::BestWait::kWanted))
+    s.best_wait = static_cast<model::BestWait>(m.best_wait());
   return s;
 }
 

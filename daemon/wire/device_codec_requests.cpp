@@ -51,6 +51,7 @@ void fill_spec(const model::DeviceRunSpec& from, pb::RunSpec& to) {
   to.set_order_seed(h.order_seed.value_or(0));
   to.set_sr_seed(h.sr_seed.value_or(0));
   to.set_guard(h.guard.value_or(false) && from.heldout_samples != 0);
+  to.set_best_on_host(to.guard() && h.best_on_host.value_or(false));
   to.set_sample_set_hash(hash_or_empty(from.sample_set_hash));
   to.set_streamed(from.streamed);
   to.set_hold_at_epoch(from.hold_at_epoch);
@@ -166,6 +167,15 @@ std::string set_precision(const Uuid& run, std::uint32_t attempt, const model::S
   m.set_step(steer.step);
   m.set_layer(steer.layer);
   m.set_k(steer.k);
+  return r.SerializeAsString();
+}
+
+std::string best_kept(const Uuid& run, std::uint32_t attempt, const Hash& weights) {
+  pb::Request r;
+  pb::BestKept& m = *r.mutable_best_kept();
+  m.set_run_id(run.str());
+  m.set_attempt(attempt);
+  m.set_weights_hash(weights.str());
   return r.SerializeAsString();
 }
 

@@ -15,7 +15,8 @@ struct Case {
   const char* name;
   std::uint32_t k, batch;
   bool streamed, evaluate, guard, split;
-  bool tight;  // eight bytes less are too few for the firmware as well
+  bool tight;         // eight bytes less are too few for the firmware as well
+  bool host = false;  // the guard's best stays with the host
 };
 
 class RamFitTest : public testing::Test {
@@ -51,6 +52,7 @@ class RamFitTest : public testing::Test {
     spec.hyper.batch = c.batch;
     spec.hyper.streamed = c.streamed;
     spec.hyper.guard = c.guard;
+    spec.hyper.best_on_host = c.host;
     return spec;
   }
   DataDir dir;
@@ -66,6 +68,8 @@ const Case kCases[] = {
     {"streamed k 15, evaluated", 15, 32, true, true, true, true, true},
     {"streamed, batch of 3", 8, 3, true, false, false, true, false},
     {"streamed, batch of 1", 15, 1, true, false, true, false, true},
+    {"resident, best on the host", 15, 8, false, false, true, true, true, true},
+    {"streamed, best on the host", 8, 8, true, true, true, true, true, true},
 };
 
 TEST_F(RamFitTest, AcceptedRunsEndAndRefusedOnesCouldNotStart) {
@@ -75,8 +79,10 @@ TEST_F(RamFitTest, AcceptedRunsEndAndRefusedOnesCouldNotStart) {
     SCOPED_TRACE(c.name);
     const model::Dataset& data = c.split ? dir.split : dir.whole;
     const training::SampleCounts counts{data.train, data.heldout, c.evaluate, false, c.guard};
-    const auto need = static_cast<std::uint32_t>(
-        training::ram_need(planned, counts, {c.k, c.batch, c.streamed}).total());
+    training::Placement place{c.k, c.batch, c.streamed};
+    place.best_on_host = c.host;
+    const auto need =
+        static_cast<std::uint32_t>(training::ram_need(planned, counts, place).total());
     know(rig, true);
     SimBoard fits(number++, port, {"--ram", std::to_string(need)});
     SimBoard short_of(number++, port, {"--ram", std::to_string(need - 8)});

@@ -246,6 +246,11 @@ asio::awaitable<Status> FakeSession::set_precision(Uuid run, std::uint32_t attem
   co_return absl::OkStatus();
 }
 
+asio::awaitable<Status> FakeSession::best_kept(Uuid, std::uint32_t, Hash) {
+  Status ok = co_await begin("best_kept");
+  co_return ok;
+}
+
 asio::awaitable<Status> FakeSession::job_control(Uuid run, Action action) {
   static const char* kNames[] = {"", "pause", "resume", "stop"};
   Status ok = co_await begin(kNames[static_cast<int>(action)]);

@@ -190,6 +190,7 @@ TEST(DeviceCodec, RunSpecHasEveryField) {
   h.order_seed = 7;
   h.sr_seed = 9;
   h.guard = true;
+  h.best_on_host = true;
   start.spec.train_samples = 600;
   start.spec.heldout_samples = 100;
   start.spec.sample_set_hash = filled<Hash>(5);
@@ -212,6 +213,7 @@ TEST(DeviceCodec, RunSpecHasEveryField) {
   EXPECT_EQ(s.spec().epochs(), 6u);
   EXPECT_EQ(s.spec().sr_seed(), 9u);
   EXPECT_TRUE(s.spec().guard());
+  EXPECT_TRUE(s.spec().best_on_host());
   EXPECT_TRUE(s.spec().streamed());
   EXPECT_EQ(s.spec().apt_k_max(), 0u);
   h.layer_k = {0, 12};
@@ -242,6 +244,7 @@ TEST(DeviceCodec, RunSpecHasEveryField) {
   start.spec.heldout_samples = 0;
   ASSERT_TRUE(m.ParseFromString(request::start_run(start)));
   EXPECT_FALSE(m.start_run().spec().guard()) << "no guard without held-out samples";
+  EXPECT_FALSE(m.start_run().spec().best_on_host());
 }
 
 TEST(DeviceCodec, RequestsFitTheSmallestMtuOrSaySo) {

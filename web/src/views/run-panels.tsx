@@ -107,6 +107,7 @@ const kSettings: Setting[] = [
   ["Shift source", (h) => (h.shiftSource === 0 ? "" : shiftSourceName(h.shiftSource))],
   ["Dead zone", (h) => optional(h.deadZone)],
   ["Guard", (h) => optional(h.guard)],
+  ["Best weights", (h) => (h.bestOnHost === true ? "kept on the host" : "")],
   ["Order seed", (h) => optional(h.orderSeed)],
   ["SR seed", (h) => optional(h.srSeed)],
   ["Samples", (h) => (h.streamed === undefined ? "" : h.streamed ? "streamed" : "resident")],

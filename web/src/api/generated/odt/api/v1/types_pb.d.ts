@@ -970,6 +970,13 @@ export declare type HyperParams = Message<"odt.api.v1.HyperParams"> & {
    * @generated from field: optional bool blocked = 26;
    */
   blocked?: boolean | undefined;
+
+  /**
+   * the guard's best weights with the host; default: where the board lacks room
+   *
+   * @generated from field: optional bool best_on_host = 27;
+   */
+  bestOnHost?: boolean | undefined;
 };
 
 /**
