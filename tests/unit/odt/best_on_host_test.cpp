@@ -153,7 +153,8 @@ TEST(BestOnHost, Dfp16) {
     NetSpec net = dfp::branched_net();
     odt_run_spec_t s = dfp::dfp_spec(21, 4, 4, 0.05);
     s.blocked = blocked;
-    Pair pair(net, dfp::labelled(net, 21), s);
+    const SampleSet set = dfp::labelled(net, 21);
+    Pair pair(net, set, s);
     pair.run({9, 14, 11, 12, 13});
     EXPECT_TRUE(pair.rolled_back());
   }
