@@ -111,7 +111,7 @@ def run_zoo(args, figures, raw):
     say(figures, "other_models_trained", sum(not x.error and x.label not in zoo.step_failures for x in others), f"of_{len(others)}")
     say(figures, "odtc_784_64_10_s", round(zoo.odtc_seconds(), 4), "s")
     raw.update(models=len(zoo.index), files=len(zoo.compiled), samples=args.samples, refused=zoo.failures, steps=zoo.step_failures,
-               mismatches=c.details, unequal=[e["name"] for e in zoo.index if e["unequal"]])
+               mismatches=c.details, float_errors=c.float_errors, unequal=[e["name"] for e in zoo.index if e["unequal"]])
     for text in [f"{k}: {v}" for k, v in {**zoo.failures, **zoo.step_failures}.items()] + c.details:
         print(f"# {text[:240]}")
 

@@ -126,6 +126,7 @@ class Comparison:
 
     def __init__(self):
         self.values, self.mismatches, self.by_one, self.worst_float, self.flips, self.details = 0, 0, 0, 0.0, 0, []
+        self.float_errors = {}
         self.amplified = 0  # logits behind a sum with unequal scales, other than ONNX Runtime's
 
     def add(self, c, got, want):
@@ -151,5 +152,6 @@ class Comparison:
         """DFP16 is another arithmetic: the worst error in units of the outputs' own range."""
         error = float(np.abs(got - want).max() / max(1e-9, np.abs(want).max()))
         self.worst_float = max(self.worst_float, error)
+        self.float_errors[c.entry["name"]] = error
         if c.entry["task"] == "classify":
             self.flips += int((got.argmax(axis=1) != want.argmax(axis=1)).sum())

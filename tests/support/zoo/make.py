@@ -16,6 +16,7 @@ import pathlib
 import export
 import floats
 import plain_nets
+import random_floats
 import random_nets
 import rows_nets
 
@@ -73,7 +74,8 @@ def main():
     }
     for group in groups:
         if group == "float":
-            for net, shape in floats.all_floats():
+            # A third as many random ones as integer networks.
+            for net, shape in floats.all_floats() + [random_floats.random_float(args.first + n) for n in range(args.random // 3)]:
                 folder.floating(net, shape)
             continue
         for net in made[group]():
