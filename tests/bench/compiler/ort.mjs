@@ -15,6 +15,7 @@ const { InferenceSession, Tensor } = require("onnxruntime-node");
 async function run(entry, kind) {
   const session = await InferenceSession.create(join(folder, kind, `${entry.name}.onnx`), {
     graphOptimizationLevel: "disabled",
+    logSeverityLevel: 3,
     intraOpNumThreads: 1,
     interOpNumThreads: 1,
   });

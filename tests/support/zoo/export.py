@@ -16,8 +16,8 @@ class Writer:
         self.net, self.raw, self.shuffle, self.rng = net, raw, shuffle, rng
         self.nodes, self.constants, self.inits = [], [], {}
         self.module, self.used, self.matmuls = -1, {}, 77
-        self.mults = set()  # results of Mul nodes that a file must not see twice
         self.at = {}  # tensor number -> name
+        self.mangle = False
 
     # --- names as torch gives them
 
@@ -233,12 +233,16 @@ class Writer:
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", net.opset)], ir_version=8, producer_name="pytorch")
         for key, value in net.metadata.items():
             model.metadata_props.append(onnx.StringStringEntryProto(key=key, value=str(value)))
+        if self.mangle:
+            noise.mangle(model, self.rng)
         onnx.checker.check_model(model)
         return model.SerializeToString()
 
 
-def write(net, raw, shuffle_seed=None, **names):
+def write(net, raw, shuffle_seed=None, mangle=False, **names):
     import network
 
     rng = None if shuffle_seed is None else network.Rng(shuffle_seed)
-    return Writer(net, raw, rng is not None, rng).model(**names)
+    writer = Writer(net, raw, rng is not None and not mangle, rng)
+    writer.mangle = mangle
+    return writer.model(**names)

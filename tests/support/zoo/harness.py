@@ -58,7 +58,7 @@ class Compiled:
                     count=self.entry["samples"], out=str(self.out))
 
 
-def compile_all(folder, index, odtc, kinds=("raw", "simple"), options=()):
+def compile_all(folder, index, odtc, kinds=("raw", "simple", "mangled"), options=()):
     todo = [Compiled(folder, e, k) for e in index for k in e["kinds"] if k in kinds]
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
         return list(pool.map(lambda c: c.compile(odtc, *options), todo))

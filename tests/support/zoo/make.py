@@ -5,6 +5,7 @@ usage: make.py OUT [--groups rows,variants,random,unequal,inexact,float,plain] [
 
 OUT/raw/NAME.onnx     as exported: constants as subgraphs, shared initialisers, nodes in any legal order
 OUT/simple/NAME.onnx  the same model simplified; float models have no other form
+OUT/mangled/NAME.onnx  without names, operands in either order
 OUT/NAME.f32          samples, float32
 OUT/index.json        what there is
 """
@@ -32,7 +33,7 @@ def unequal(net):
 class Folder:
     def __init__(self, out, samples):
         self.out, self.n, self.index = out, samples, []
-        for name in ("raw", "simple"):
+        for name in ("raw", "simple", "mangled"):
             (out / name).mkdir(parents=True, exist_ok=True)
 
     def add(self, group, net, files, outputs):
@@ -46,6 +47,8 @@ class Folder:
         # Branches keep their order, so that both files give one image; random networks come in any order.
         seed = None if has_branches(net) and group != "random" else rows_nets.seed_of(net.name)
         files = {"raw": export.write(net, True, seed), "simple": export.write(net, False, input_name="input", output_name="output")}
+        if group in ("rows", "random"):
+            files["mangled"] = export.write(net, rows_nets.seed_of(net.name) % 2 == 0, rows_nets.seed_of(net.name), mangle=True)
         entry = self.add(group, net, files, list(net.blocks[-1].shape))
         entry.update(unequal=unequal(net), branches=has_branches(net), output_scale=net.output_scale or 1.0)
 

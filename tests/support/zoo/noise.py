@@ -104,3 +104,36 @@ def shuffle(nodes, rng):
             if waits[r] == 0:
                 ready.append(r)
     return out
+
+
+def mangle(model, rng):
+    """The same model with nothing left to recognise but its operators: no node names, numbers for tensors, operands of Add
+    and Mul in either order, some constants as nodes, some listed as inputs."""
+    graph = model.graph
+    names = {graph.input[0].name: "in put/0", graph.output[0].name: "0"}
+
+    def renamed(name):
+        return names.setdefault(name, f"v{len(names)}") if name else ""
+
+    constants = []
+    for i in reversed(range(len(graph.initializer))):
+        tensor = graph.initializer[i]
+        tensor.name = renamed(tensor.name)
+        if rng.chance(25):
+            constants.append(helper.make_node("Constant", [], [tensor.name], value=tensor))
+            del graph.initializer[i]
+        elif rng.chance(25):
+            graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+    for node in graph.node:
+        node.name = ""
+        inputs = [renamed(name) for name in node.input]
+        if node.op_type in ("Add", "Mul") and rng.chance(50):
+            inputs.reverse()
+        outputs = [renamed(name) for name in node.output]
+        del node.input[:], node.output[:]
+        node.input.extend(inputs)
+        node.output.extend(outputs)
+    graph.input[0].name, graph.output[0].name = "in put/0", "0"
+    nodes = constants + list(graph.node)
+    del graph.node[:]
+    graph.node.extend(nodes)
