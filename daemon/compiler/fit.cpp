@@ -122,7 +122,7 @@ std::string layers_text(const Compiled& c, const BoardFigures& board, const FitR
       k = *lo == *hi ? absl::StrCat(*lo) : absl::StrCat(*lo, "..", *hi);
     }
     if (l.is_compute() && net.arithmetic == Arithmetic::kInteger)
-      bound = absl::StrCat(accumulator_bound(l, storage_of_tensor(net, l.in0)));
+      bound = absl::StrCat(accumulator_bound(net, l));
     absl::StrAppendFormat(&out, "%-3d %-14s %-12s %9d %10d %7s %13s  %.3g%s\n", n, kind_name(l),
                           shape_text(l.out_shape), l.weights.size(), cost.macs, k, bound,
                           r.batch * (cost.forward + cost.backward) + cost.update,

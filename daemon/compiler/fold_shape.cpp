@@ -151,7 +151,8 @@ Result<Tensor> fold_range(const Tensor& from, const Tensor& to, const Tensor& st
   if (from.size() != 1 || to.size() != 1 || step.size() != 1 || from.integer != to.integer ||
       from.integer != step.integer || !(step.at(0) != 0))
     return malformed("a Range that has no end");
-  const double count = std::max(0.0, std::ceil((to.at(0) - from.at(0)) / step.at(0)));
+  const double span = std::ceil((to.at(0) - from.at(0)) / step.at(0));
+  const double count = span < 0 ? 0 : span;  // NaN stays
   if (!(count <= static_cast<double>(kMaxFolded))) return malformed("a constant that is too large");
   Tensor out;
   out.integer = from.integer;

@@ -25,6 +25,19 @@ Storage storage_of_tensor(const Network& net, std::uint16_t tensor) {
   return net.input_storage;
 }
 
+ValueRange range_of_tensor(const Network& net, std::uint16_t tensor) {
+  while (tensor > 0) {
+    const Layer& l = net.layers[tensor - 1u];
+    const bool keeps = l.kind == LayerKind::kMaxPool || l.kind == LayerKind::kResize ||
+                       l.kind == LayerKind::kFlatten;
+    if (!keeps) return {l.clip_lo, l.clip_hi};
+    tensor = l.in0;
+  }
+  if (net.prequant) return {net.prequant->clip_lo, net.prequant->clip_hi};
+  if (net.input_storage == Storage::kU8) return {0, 255};
+  return net.input_storage == Storage::kS8 ? ValueRange{-128, 127} : ValueRange{-32768, 32767};
+}
+
 std::string flatten_name(const Layer& front) { return front.name + "/Flatten"; }
 
 void connect_chain(Network& net) {

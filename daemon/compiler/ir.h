@@ -113,6 +113,13 @@ struct Network {
 // Rule 1.2: by the clip of the layer that writes it; MAXPOOL, RESIZE and FLATTEN keep their
 // input's. DFP16: s16 behind the input.
 Storage storage_of_tensor(const Network& net, std::uint16_t tensor);
+// Values that a tensor can take, integer networks: by the same clips; the input's by PREQUANT's
+// clip or its storage.
+struct ValueRange {
+  std::int32_t lo = 0, hi = 0;
+  std::int32_t largest() const { return -lo > hi ? -lo : hi; }
+};
+ValueRange range_of_tensor(const Network& net, std::uint16_t tensor);
 // Name of the FLATTEN behind a layer, whatever the file calls it (exports differ).
 std::string flatten_name(const Layer& front);
 // Every layer reads the one in front of it.

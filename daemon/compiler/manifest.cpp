@@ -26,24 +26,39 @@ json input_json(const Network& net) {
   return in;
 }
 
+bool has_shift(const Layer& l) {
+  return l.is_compute() || l.kind == LayerKind::kAvgPool || l.kind == LayerKind::kGap;
+}
+
+// Sums at 2^-20 of powers of two: float32 runtimes round the same number.
+bool exact_sum(const Layer& l) {
+  return std::all_of(l.offset.begin(), l.offset.end(),
+                     [](std::int32_t m) { return m >= 0 && (m & (m - 1)) == 0; });
+}
+
 json layer_json(const Network& net, const Layer& l) {
   json j = {{"name", shown(l.name)},       {"kind", kind_name(l)},
             {"output_shape", l.out_shape}, {"weight_shape", l.weight_shape},
             {"weights", l.weights.size()}, {"trainable", l.trainable},
-            {"macs", macs_of(l)}};
-  if (!l.is_compute()) return j;
+            {"macs", macs_of(l)},          {"inputs", {l.in0}}};
+  if (l.in1 != kNoTensor) j["inputs"].push_back(l.in1);
   if (net.arithmetic == Arithmetic::kDfp16) {
+    if (!l.is_compute()) return j;
     j["weights_exponent"] = l.e_w;
     j["offsets_exponent"] = l.e_b;
     return j;
   }
+  if (has_shift(l) || l.kind == LayerKind::kAdd || l.kind == LayerKind::kConcat) {
+    j["clip_lo"] = l.clip_lo;
+    j["clip_hi"] = l.clip_hi;
+  }
+  if (l.kind == LayerKind::kAdd) j["float32_exact"] = exact_sum(l);
+  if (!has_shift(l)) return j;
   const auto [k_min, k_max] = std::minmax_element(l.k.begin(), l.k.end());
   const auto mult_max = *std::max_element(l.mult.begin(), l.mult.end());
-  const std::int64_t bound = accumulator_bound(l, storage_of_tensor(net, l.in0));
+  const std::int64_t bound = accumulator_bound(net, l);
   j["k_out_min"] = *k_min;
   j["k_out_max"] = *k_max;
-  j["clip_lo"] = l.clip_lo;
-  j["clip_hi"] = l.clip_hi;
   j["accumulator_bound"] = bound;
   // |acc * mult| below 2^24: float32 runtimes give the same bits; sums must stay below 2^31.
   j["float32_exact"] = bound * mult_max < (std::int64_t{1} << 24);
@@ -81,10 +96,18 @@ std::string kind_name(const Layer& l) {
          (l.relu ? "_RELU" : "");
 }
 
-std::int64_t accumulator_bound(const Layer& l, Storage input) {
-  const std::int64_t x = input == Storage::kU8 ? 255 : input == Storage::kS8 ? 128 : 32767;
+std::int64_t accumulator_bound(const Network& net, const Layer& l) {
+  const std::int64_t x = range_of_tensor(net, l.in0).largest();
+  const std::size_t n = l.n_out();
   std::int64_t bound = 0;
-  const std::size_t n = l.n_out(), per_out = l.weights.size() / n;
+  if (!l.is_compute()) {
+    const std::int64_t window = l.kind == LayerKind::kGap
+                                    ? std::int64_t{l.in_shape[1]} * l.in_shape[2]
+                                    : std::int64_t{l.conv.k_h} * l.conv.k_w;
+    for (auto o : l.offset) bound = std::max(bound, window * x + std::abs(std::int64_t{o}));
+    return bound;
+  }
+  const std::size_t per_out = l.weights.size() / n;
   for (std::size_t o = 0; o < n; ++o) {
     std::int64_t sum = 0;
     for (std::size_t i = 0; i < per_out; ++i)

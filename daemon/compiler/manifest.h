@@ -9,8 +9,9 @@ namespace odt::compiler {
 
 std::uint64_t macs_of(const Layer& layer);  // forward, per sample
 std::string kind_name(const Layer& layer);  // "LINEAR", "LINEAR_RELU", "CONV2D", ...
-// Largest |accumulator + offset| that weights and input range allow.
-std::int64_t accumulator_bound(const Layer& layer, Storage input);
+// Largest |accumulator + offset|, whatever the order of summing, that weights and the input's range
+// allow; CONV2D, LINEAR, AVGPOOL and GAP of an integer network.
+std::int64_t accumulator_bound(const Network& net, const Layer& layer);
 
 // Manifest of a compiled network (compiler/README.md): sorted keys, so equal models give equal
 // bytes.

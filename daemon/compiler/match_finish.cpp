@@ -56,11 +56,11 @@ Status Matcher::narrow_output() {
       at = l.in0;
       continue;
     }
-    const std::int32_t lo = std::clamp(l.clip_lo, -128, 127), hi = std::clamp(l.clip_hi, -128, 127);
-    if (l.kind == LayerKind::kConcat || storage_of(lo, hi) != Storage::kS8) break;
-    l.clip_lo = lo;
-    l.clip_hi = hi;
-    return absl::OkStatus();
+    if (l.kind == LayerKind::kConcat) break;
+    l.clip_lo = std::clamp(l.clip_lo, -128, 127);
+    l.clip_hi = std::clamp(l.clip_hi, -128, 127);
+    if (storage_of(l.clip_lo, l.clip_hi) == Storage::kS8) return absl::OkStatus();
+    break;
   }
   const Shape shape = tensor_shape(tensor);
   emit(clip_layer("output", tensor, shape, {-128, 127}, false), {-128, 127});

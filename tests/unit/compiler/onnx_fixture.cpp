@@ -141,11 +141,51 @@ OnnxBuilder& OnnxBuilder::gemm(std::int64_t in, std::int64_t out, bool trans_b) 
   return *this;
 }
 
-OnnxBuilder& OnnxBuilder::conv(std::int64_t in, std::int64_t out, std::int64_t kh,
-                               std::int64_t kw) {
-  node("Conv", {constant({out, in, kh, kw}, weights(in * out * kh * kw))});
+OnnxBuilder& OnnxBuilder::conv(std::int64_t in, std::int64_t out, std::int64_t kh, std::int64_t kw,
+                               std::int64_t groups) {
+  const std::int64_t per_group = in / groups;
+  node("Conv", {constant({out, per_group, kh, kw}, weights(out * per_group * kh * kw))});
   ints("kernel_shape", {kh, kw});
+  if (groups != 1) integer("group", groups);
   return *this;
+}
+
+OnnxBuilder& OnnxBuilder::conv_relu(std::int64_t in, std::int64_t out, std::int64_t kh,
+                                    std::int64_t kw, const Dims& pads, const Dims& strides) {
+  conv(in, out, kh, kw);
+  ints("pads", pads);
+  ints("strides", strides);
+  return oss({1, out, 1, 1}, -255, 255, 300).node("Relu").clip(0, 255);
+}
+
+OnnxBuilder& OnnxBuilder::logits(std::int64_t in, std::int64_t out) {
+  return matmul(in, out).oss({1, out}, -128, 127, 500);
+}
+
+OnnxBuilder& OnnxBuilder::gap(float offset, float k) {
+  node("ReduceSum", {constant_i64({2, 3})});
+  integer("keepdims", 0);
+  node("Round").node("Add", {constant({1, 1}, {offset})}).node("Mul", {constant({1, 1}, {1})});
+  return node("Mul", {constant({1, 1}, {std::ldexp(1.0f, -static_cast<int>(k))})})
+      .node("Floor")
+      .clip(0, 255);
+}
+
+OnnxBuilder& OnnxBuilder::go_to(const std::string& tensor) {
+  at_ = tensor;
+  return *this;
+}
+
+void OnnxBuilder::text(const std::string& key, const std::string& v) {
+  auto* a = graph().mutable_node(graph().node_size() - 1)->add_attribute();
+  a->set_name(key);
+  a->set_type(onnx::AttributeProto::STRING);
+  a->set_s(v);
+}
+
+void OnnxBuilder::shuffle() {
+  for (int n = graph().node_size() - 1; n > 0; --n)
+    graph().mutable_node()->SwapElements(n, random(0, n));
 }
 
 OnnxBuilder& OnnxBuilder::prequant() {
@@ -163,151 +203,6 @@ std::string OnnxBuilder::bytes(const Dims& output) {
   type->set_elem_type(onnx::TensorProto::FLOAT);
   for (auto d : output) type->mutable_shape()->add_dim()->set_dim_value(d);
   return model_.SerializeAsString();
-}
-
-// ---- evaluator ---------------------------------------------------------------------------------
-
-namespace {
-
-using Tensors = std::map<std::string, FloatTensor>;
-
-std::int64_t product(const Dims& d) {
-  std::int64_t n = 1;
-  for (auto x : d) n *= x;
-  return n;
-}
-
-FloatTensor to_tensor(const onnx::TensorProto& p) {
-  FloatTensor t;
-  t.dims.assign(p.dims().begin(), p.dims().end());
-  if (p.data_type() == onnx::TensorProto::INT64) {
-    for (auto v : p.int64_data()) t.v.push_back(static_cast<float>(v));
-  } else if (p.has_raw_data()) {
-    t.v.resize(p.raw_data().size() / 4);
-    std::memcpy(t.v.data(), p.raw_data().data(), p.raw_data().size());
-  } else {
-    t.v.assign(p.float_data().begin(), p.float_data().end());
-  }
-  return t;
-}
-
-const onnx::AttributeProto* attribute(const onnx::NodeProto& n, const std::string& key) {
-  for (const auto& a : n.attribute())
-    if (a.name() == key) return &a;
-  return nullptr;
-}
-
-// Constants of shape scalar, [1,C,1,1], [1,N] or full against x.
-std::size_t broadcast(const FloatTensor& c, const FloatTensor& x, std::int64_t flat) {
-  if (c.v.size() == 1) return 0;
-  if (c.v.size() == x.v.size()) return static_cast<std::size_t>(flat);
-  std::int64_t inner = 1;
-  for (std::size_t d = 2; d < x.dims.size(); ++d) inner *= x.dims[d];
-  return static_cast<std::size_t>(flat / inner % x.dims[1]);
-}
-
-FloatTensor binary(bool add, const FloatTensor& a, const FloatTensor& b) {
-  const FloatTensor& big = a.v.size() >= b.v.size() ? a : b;
-  const FloatTensor& small = a.v.size() >= b.v.size() ? b : a;
-  FloatTensor y = big;
-  for (std::size_t i = 0; i < y.v.size(); ++i) {
-    const float c = small.v[broadcast(small, big, static_cast<std::int64_t>(i))];
-    y.v[i] = add ? y.v[i] + c : y.v[i] * c;
-  }
-  return y;
-}
-
-FloatTensor linear(const FloatTensor& x, const FloatTensor& w, bool trans,
-                   const FloatTensor* bias) {
-  const std::int64_t in = w.dims[trans ? 1 : 0], out = w.dims[trans ? 0 : 1];
-  FloatTensor y{{1, out}, std::vector<float>(static_cast<std::size_t>(out))};
-  for (std::int64_t o = 0; o < out; ++o) {
-    float sum = 0;
-    for (std::int64_t i = 0; i < in; ++i)
-      sum += x.v[static_cast<std::size_t>(i)] *
-             w.v[static_cast<std::size_t>(trans ? o * in + i : i * out + o)];
-    y.v[static_cast<std::size_t>(o)] =
-        sum + (bias != nullptr ? bias->v[static_cast<std::size_t>(o)] : 0);
-  }
-  return y;
-}
-
-std::int64_t ints_at(const onnx::NodeProto& n, const std::string& key, int i, std::int64_t absent) {
-  const auto* a = attribute(n, key);
-  return a == nullptr ? absent : a->ints(i);
-}
-
-FloatTensor conv(const onnx::NodeProto& n, const FloatTensor& x, const FloatTensor& w) {
-  const auto* group = attribute(n, "group");
-  const std::int64_t g = group == nullptr ? 1 : group->i();
-  const std::int64_t sh = ints_at(n, "strides", 0, 1), sw = ints_at(n, "strides", 1, 1);
-  const std::int64_t dh = ints_at(n, "dilations", 0, 1), dw = ints_at(n, "dilations", 1, 1);
-  const std::int64_t pt = ints_at(n, "pads", 0, 0), pl = ints_at(n, "pads", 1, 0);
-  const std::int64_t pb = ints_at(n, "pads", 2, 0), pr = ints_at(n, "pads", 3, 0);
-  const std::int64_t H = x.dims[2], W = x.dims[3], kh = w.dims[2], kw = w.dims[3];
-  const std::int64_t oh = (H + pt + pb - dh * (kh - 1) - 1) / sh + 1;
-  const std::int64_t ow = (W + pl + pr - dw * (kw - 1) - 1) / sw + 1;
-  const std::int64_t per_group = w.dims[1], outs = w.dims[0];
-  FloatTensor y{{1, outs, oh, ow}, {}};
-  for (std::int64_t o = 0; o < outs; ++o)
-    for (std::int64_t r = 0; r < oh; ++r)
-      for (std::int64_t c = 0; c < ow; ++c) {
-        float sum = 0;
-        for (std::int64_t i = 0; i < per_group; ++i)
-          for (std::int64_t a = 0; a < kh; ++a)
-            for (std::int64_t b = 0; b < kw; ++b) {
-              const std::int64_t yy = r * sh - pt + a * dh, xx = c * sw - pl + b * dw;
-              if (yy < 0 || xx < 0 || yy >= H || xx >= W) continue;
-              const std::int64_t ch = o / (outs / g) * per_group + i;
-              sum += x.v[static_cast<std::size_t>((ch * H + yy) * W + xx)] *
-                     w.v[static_cast<std::size_t>(((o * per_group + i) * kh + a) * kw + b)];
-            }
-        y.v.push_back(sum);
-      }
-  return y;
-}
-
-FloatTensor evaluate_node(const onnx::NodeProto& n, const Tensors& t) {
-  const std::string& op = n.op_type();
-  if (op == "Constant") return to_tensor(attribute(n, "value")->t());
-  FloatTensor x = t.at(n.input(0));
-  if (op == "Identity") return x;
-  if (op == "Add" || op == "Mul") return binary(op == "Add", x, t.at(n.input(1)));
-  if (op == "MatMul") return linear(x, t.at(n.input(1)), false, nullptr);
-  if (op == "Gemm")
-    return linear(x, t.at(n.input(1)), attribute(n, "transB") != nullptr,
-                  n.input_size() > 2 ? &t.at(n.input(2)) : nullptr);
-  if (op == "Conv") return conv(n, x, t.at(n.input(1)));
-  if (op == "Flatten") x.dims = {1, product(x.dims)};
-  if (op == "Reshape") {
-    x.dims.clear();
-    for (auto v : t.at(n.input(1)).v) x.dims.push_back(static_cast<std::int64_t>(v));
-    const std::int64_t known = product(x.dims);
-    for (auto& d : x.dims)
-      if (d == -1) d = static_cast<std::int64_t>(x.v.size()) / -known;
-  }
-  for (auto& v : x.v) {
-    if (op == "Floor") v = std::floor(v);
-    if (op == "Relu") v = std::max(v, 0.0f);
-    if (op == "Clip") v = std::min(std::max(v, t.at(n.input(1)).v[0]), t.at(n.input(2)).v[0]);
-  }
-  if (op != "Floor" && op != "Relu" && op != "Clip" && op != "Flatten" && op != "Reshape") abort();
-  return x;
-}
-
-}  // namespace
-
-FloatTensor evaluate(const onnx::ModelProto& model, const std::vector<float>& input) {
-  Tensors t;
-  const auto& g = model.graph();
-  FloatTensor in;
-  for (const auto& d : g.input(0).type().tensor_type().shape().dim())
-    in.dims.push_back(d.dim_value());
-  in.v = input;
-  t[g.input(0).name()] = in;
-  for (const auto& p : g.initializer()) t[p.name()] = to_tensor(p);
-  for (const auto& n : g.node()) t[n.output(0)] = evaluate_node(n, t);
-  return t.at(g.output(0).name());
 }
 
 }  // namespace odt::test

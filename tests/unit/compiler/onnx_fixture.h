@@ -39,9 +39,19 @@ class OnnxBuilder {
                    bool random_mult = false);
   OnnxBuilder& matmul(std::int64_t in, std::int64_t out);
   OnnxBuilder& gemm(std::int64_t in, std::int64_t out, bool trans_b);
-  OnnxBuilder& conv(std::int64_t in, std::int64_t out, std::int64_t kh, std::int64_t kw);
-  OnnxBuilder& prequant();  // u8 -> int8: x - 128
+  OnnxBuilder& conv(std::int64_t in, std::int64_t out, std::int64_t kh, std::int64_t kw,
+                    std::int64_t groups = 1);
+  // Conv or MatMul with its block up to the last Clip.
+  OnnxBuilder& conv_relu(std::int64_t in, std::int64_t out, std::int64_t kh, std::int64_t kw,
+                         const Dims& pads = {0, 0, 0, 0}, const Dims& strides = {1, 1});
+  OnnxBuilder& logits(std::int64_t in, std::int64_t out);
+  OnnxBuilder& gap(float offset, float k);  // ReduceSum Round Add Mul Mul Floor Clip, [1,C]
+  OnnxBuilder& prequant();                  // u8 -> int8: x - 128
 
+  const std::string& at() const { return at_; }  // the tensor that the next node reads
+  OnnxBuilder& go_to(const std::string& tensor);
+  void text(const std::string& key, const std::string& v);  // attribute of the last node
+  void shuffle();                                           // the order of the nodes
   std::string bytes(const Dims& output);
   onnx::ModelProto& model() { return model_; }
   onnx::GraphProto& graph() { return *model_.mutable_graph(); }

@@ -42,6 +42,7 @@ std::string golden_image() {
   for (std::uint32_t n = 0; n < 2; ++n) {
     const std::string p = "layer" + std::to_string(n) + "_";
     compiler::Layer l;
+    l.in0 = static_cast<std::uint16_t>(n);
     l.relu = n == 0;
     l.clip_lo = n == 0 ? 0 : -128;
     l.clip_hi = n == 0 ? 255 : 127;
