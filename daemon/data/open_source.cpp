@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "data/csv_reader.h"
+#include "data/file_set.h"
 #include "data/import.h"
 #include "data/npy_source.h"
 #include "data/open_series.h"
@@ -152,6 +153,11 @@ Result<std::string> guess_format(const std::string& path) {
     ODT_ASSIGN(files, files_below(path, {}));
     for (const auto& file : files)
       if (found = by_name(file); !found.empty()) break;
+  } else if (extension_of(path) == ".zip") {
+    std::unique_ptr<FileSet> files;
+    ODT_ASSIGN(files, open_files(path, ""));
+    for (const auto& file : files->entries())
+      if (found = by_name(file.path); !found.empty()) break;
   } else {
     found = by_name(path);
   }

@@ -110,6 +110,9 @@ Result<WavClip> read_wav(std::string_view bytes, const std::string& name, double
   if (clip.samples.empty()) return bad(name, "no samples");
   if (rate > 0 && rate != clip.rate) {
     ODT_TRY(resample(clip.samples, clip.rate, rate, name));
+    if (clip.samples.empty())
+      return bad(name,
+                 absl::StrCat("too short to be resampled from ", clip.rate, " to ", rate, " Hz"));
     clip.rate = rate;
   }
   for (float& v : clip.samples)

@@ -107,6 +107,8 @@ TEST(WavReaderTest, BadFilesAreRefusedByName) {
   const std::vector<float> f = {std::nanf("")};
   EXPECT_EQ(refusal(wav(3, 1, 8000, 32, bytes_of(f))), "a.wav: a sample is not a finite number");
   EXPECT_THAT(refusal(wav(1, 1, 2000000, 16, "ab")), HasSubstr("2000000 Hz; expected 1..1000000"));
+  EXPECT_EQ(refusal(wav(3, 1, 532288, 32, std::string(8, '\0')), 8000),
+            "a.wav: too short to be resampled from 532288 to 8000 Hz");
   EXPECT_THAT(refusal(good, 1), HasSubstr("cannot be resampled from 8000 to 1 Hz"));
 }
 

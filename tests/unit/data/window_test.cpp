@@ -303,6 +303,7 @@ TEST(FileSetTest, ArchivesAreReadLikeFolders) {
   EXPECT_EQ((*set)->entries()[1].path, "b/2.txt");
   EXPECT_EQ((*set)->shown(1), "a.zip/b/2.txt");
   EXPECT_EQ(*(*set)->read(1), "two");
+  EXPECT_EQ(*guess_format(files.put("b.zip", zip_of({{"README.md", ""}, {"x/a.WAV", ""}}))), "wav");
 }
 
 TEST(FileSetTest, UnsafeNamesInArchivesAreRefused) {
