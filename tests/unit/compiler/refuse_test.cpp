@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+
 #include "compiler/compile.h"
 #include "onnx_fixture.h"
 
@@ -125,6 +128,136 @@ TEST(Refuse, TextFromTheFileIsMadePrintable) {
   const std::string text(refuse(b.bytes({1, 8})).message());
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.find('\n'), std::string::npos);
+}
+
+// What hostile or unlucky files hold; each is one line that says where and what was expected.
+struct Refused {
+  const char* what;
+  std::function<void(OnnxBuilder&)> spoil;  // of a small good graph, output [1,4]
+  const char* expected;
+};
+
+onnx::NodeProto* node_of(OnnxBuilder& b, const std::string& op) {
+  for (auto& n : *b.graph().mutable_node())
+    if (n.op_type() == op) return &n;
+  return nullptr;
+}
+
+const std::vector<Refused>& refused() {
+  static const std::vector<Refused> kCases = {
+      {"cycle",
+       [](OnnxBuilder& b) {
+         node_of(b, "Conv")->set_input(0, b.graph().node(b.graph().node_size() - 1).output(0));
+       },
+       "cycle"},
+      {"missing input", [](OnnxBuilder& b) { node_of(b, "Conv")->set_input(0, "gone"); },
+       "reads 'gone', which nothing makes"},
+      {"duplicate output",
+       [](OnnxBuilder& b) { node_of(b, "Relu")->set_output(0, node_of(b, "Conv")->output(0)); },
+       "another node already"},
+      {"two inputs",
+       [](OnnxBuilder& b) {
+         *b.graph().add_input() = b.graph().input(0);
+         b.graph().mutable_input(1)->set_name("more");
+       },
+       "two inputs"},
+      {"input of int64",
+       [](OnnxBuilder& b) {
+         b.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(7);
+       },
+       "expected float32"},
+      {"zero dimension",
+       [](OnnxBuilder& b) {
+         b.graph()
+             .mutable_input(0)
+             ->mutable_type()
+             ->mutable_tensor_type()
+             ->mutable_shape()
+             ->mutable_dim(2)
+             ->set_dim_value(0);
+       },
+       "not in 1..65535"},
+      {"huge input",
+       [](OnnxBuilder& b) {
+         for (int d : {2, 3})
+           b.graph()
+               .mutable_input(0)
+               ->mutable_type()
+               ->mutable_tensor_type()
+               ->mutable_shape()
+               ->mutable_dim(d)
+               ->set_dim_value(65535);
+       },
+       "at most 65535"},
+      {"external data",
+       [](OnnxBuilder& b) {
+         b.graph().mutable_initializer(0)->set_data_location(onnx::TensorProto::EXTERNAL);
+       },
+       "external data"},
+      {"NaN offset",
+       [](OnnxBuilder& b) {
+         for (auto& t : *b.graph().mutable_initializer())
+           if (t.dims_size() == 4 && t.dims(0) == 1) t.set_float_data(0, NAN);
+       },
+       "out of range"},
+      {"NaN clip", [](OnnxBuilder& b) { b.clip(-128, NAN); }, "expected two integers"},
+      {"pool of a list",
+       [](OnnxBuilder& b) {
+         b.node("MaxPool");
+         b.ints("kernel_shape", {2, 2});
+       },
+       "expected"},
+      {"kernel larger than the input",
+       [](OnnxBuilder& b) { node_of(b, "MaxPool")->mutable_attribute(0)->set_ints(0, 200); },
+       "larger than its padded input"},
+      {"groups that do not divide",
+       [](OnnxBuilder& b) {
+         auto* a = node_of(b, "Conv")->add_attribute();
+         a->set_name("group");
+         a->set_type(onnx::AttributeProto::INT);
+         a->set_i(3);
+       },
+       "do not fit"},
+      {"linear resize", [](OnnxBuilder& b) { node_of(b, "MaxPool")->set_op_type("Resize"); },
+       "node"},
+      {"unknown operator", [](OnnxBuilder& b) { node_of(b, "MaxPool")->set_op_type("LSTM"); },
+       "'(unnamed)' (LSTM, number 1"},
+      {"operator of another domain",
+       [](OnnxBuilder& b) { node_of(b, "MaxPool")->set_domain("com.vendor"); },
+       "com.vendor.MaxPool"},
+      {"average without its padding",
+       [](OnnxBuilder& b) {
+         auto* n = node_of(b, "MaxPool");
+         n->set_op_type("AveragePool");
+         auto* a = n->add_attribute();
+         a->set_name("pads");
+         a->set_type(onnx::AttributeProto::INTS);
+         for (int i = 0; i < 4; ++i) a->add_ints(1);
+       },
+       "count_include_pad"},
+      {"task", [](OnnxBuilder& b) { b.metadata("odt.task", "win"); }, "classify, regress"},
+      {"autoencoder of another shape", [](OnnxBuilder& b) { b.metadata("odt.task", "autoencode"); },
+       "those of the input"},
+  };
+  return kCases;
+}
+
+TEST(Refuse, TableOfHostileFiles) {
+  for (const auto& c : refused()) {
+    SCOPED_TRACE(c.what);
+    OnnxBuilder b({1, 1, 6, 6}, 77);
+    b.prequant().conv(1, 2, 3, 3).oss({1, 2, 1, 1}, -255, 255, 100).node("Relu").clip(0, 255);
+    b.node("MaxPool");
+    b.ints("kernel_shape", {2, 2});
+    b.ints("strides", {2, 2});
+    b.node("Flatten").matmul(8, 4).oss({1, 4}, -128, 127, 100);
+    ASSERT_TRUE(compiler::compile(b.bytes({1, 4}), "good.onnx", {}).ok());
+    c.spoil(b);
+    const std::string text(refuse(b.bytes({1, 4})).message());
+    EXPECT_THAT(text, HasSubstr("bad.onnx: "));
+    EXPECT_THAT(text, HasSubstr(c.expected));
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+  }
 }
 
 }  // namespace
