@@ -252,7 +252,7 @@ TEST(FileSetTest, FilesAreSortedAndLimitsHold) {
 std::string zip_of(const std::vector<std::pair<std::string, std::string>>& files) {
   std::string out, directory;
   const auto put = [](std::string& to, std::uint32_t v, int bytes) {
-    for (int i = 0; i < bytes; ++i) to += static_cast<char>(v >> (8 * i));
+    for (int i = 0; i < bytes; ++i) to += static_cast<char>(i < 4 ? v >> (8 * i) : 0);
   };
   for (const auto& [name, content] : files) {
     const auto crc = static_cast<std::uint32_t>(crc32(
