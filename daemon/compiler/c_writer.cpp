@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -84,7 +85,7 @@ struct TempFolder {
 };
 
 Status make_temp(const std::string& beside, TempFolder& out) {
-  std::string name = beside + ".tmp.XXXXXX";
+  std::string name = absl::StrCat(beside, ".tmp.", ::getpid(), ".XXXXXX");
   if (::mkdtemp(name.data()) == nullptr)
     return failed(beside, "create", std::error_code(errno, std::generic_category()));
   std::error_code e;
@@ -121,6 +122,7 @@ Status write_folder(const std::string& folder, const std::vector<CFile>& files) 
   std::string target = folder;
   while (target.size() > 1 && target.back() == '/') target.pop_back();
   ODT_TRY(replaceable(target));
+  data::clear_stale(target);
   TempFolder fresh, old;
   ODT_TRY(make_temp(target, fresh));
   for (const auto& f : files) ODT_TRY(data::write_file(fresh.path + "/" + f.name, f.text));

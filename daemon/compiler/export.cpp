@@ -124,9 +124,11 @@ class Exporter {
 
   Status put(const Layer& l, const StoredLayer& s, OnnxEdit& edit) {
     if (l.norm_node >= 0)
-      return unable(l,
-                    "a BatchNormalization of the file is folded into it; fold it in the file "
-                    "(torch.onnx.export in eval mode does), then compile and train that one");
+      return unable(
+          l, absl::StrCat("node number ", l.norm_node + 1, " of the file (",
+                          shown(model_.graph().node(l.norm_node).op_type()),
+                          ") is folded into it; fold it in the file before compiling (PyTorch's "
+                          "exporter does in evaluation mode, onnxsim too)"));
     if (l.node < 0) return unable(l, "its place in the file is not known");
     const Values v = values_of_layer(l, s);
     rounded_ += v.rounded;
@@ -139,16 +141,21 @@ class Exporter {
     const onnx::TensorProto* t = edit.constant(l.node, 1);
     if (t == nullptr) return unable(l, "nodes compute its weights; simplify the file (onnxsim)");
     std::vector<double> old;
-    ODT_ASSIGN(old, compiler::values_of(*t, file_));
+    ODT_ASSIGN(old, values_of(*t, file_));
     if (old.size() != w.size()) return unable(l, "its weights have another size in the file");
     std::vector<double> now = w;
+    const double scale = l.file_scale * (is(l.node, "Gemm") ? attribute(l.node, "alpha", 1) : 1);
     if (attribute(l.node, "transB", 0) != 0) {
       const std::size_t in = l.weight_shape[0], out = l.weight_shape[1];
       for (std::size_t i = 0; i < in; ++i)
         for (std::size_t o = 0; o < out; ++o) now[o * in + i] = w[i * out + o];
     }
-    for (std::size_t i = 0; i < now.size(); ++i) out_.changed_weights += now[i] != old[i] ? 1 : 0;
-    return now == old ? absl::OkStatus() : edit.set(l.node, 1, now);
+    for (double& v : now) v /= scale;
+    const double unit = is_integer() ? 1 : std::ldexp(1.0, l.e_w);
+    std::uint32_t changed = 0;
+    for (std::size_t i = 0; i < w.size(); ++i) changed += w[i] != l.weights[i] * unit ? 1 : 0;
+    out_.changed_weights += changed;
+    return changed == 0 ? absl::OkStatus() : edit.set(l.node, 1, now);
   }
 
   bool is(int node, const char* op) const { return model_.graph().node(node).op_type() == op; }
@@ -192,7 +199,7 @@ class Exporter {
     const onnx::TensorProto* t = slot < 0 ? nullptr : edit.constant(node, slot);
     if (t == nullptr) return unable(l, "nodes compute its offsets; simplify the file (onnxsim)");
     std::vector<double> old;
-    ODT_ASSIGN(old, compiler::values_of(*t, file_));
+    ODT_ASSIGN(old, values_of(*t, file_));
     const bool one = old.size() == 1 && more.size() != 1;
     if (!one && old.size() != more.size())
       return unable(l, absl::StrCat("its offsets are ", old.size(), " values in the file"));

@@ -32,7 +32,7 @@ class Folder {
     for (int id = 0; id < count(); ++id) {
       const FloatOp& op = at(id);
       if (!op.gone && op.kind == FloatKind::kAffine && !op.relu &&
-          scale_behind(id, op.weights, op.bias))
+          scale_behind(id, op.weights, op.bias, op.node->index))
         skip(id);
     }
     for (int id = 0; id < count(); ++id)
@@ -63,6 +63,15 @@ class Folder {
     if (g_.output == id) g_.output = to;
   }
 
+  // For `odtc export`: what of the file is in a layer's values.
+  static void note_fold(const FloatOp& affine, FloatOp& front) {
+    const bool adds = affine.node->op == "Add" || affine.node->op == "Sub";
+    if (adds && affine.norm_node < 0 && front.is_compute() && front.norm_node < 0)
+      front.offset_node = affine.node->index;
+    else
+      front.norm_node = affine.node->index;
+  }
+
   // scale * (layer) + shift: a layer with other weights.
   void into_front(int id) {
     const FloatOp& affine = at(id);
@@ -75,6 +84,7 @@ class Folder {
       front.weights[i] *= affine.weights[front.kind == FloatKind::kLinear ? i % n : i / per_out];
     for (std::size_t o = 0; o < n; ++o)
       front.bias[o] = front.bias[o] * affine.weights[o] + affine.bias[o];
+    note_fold(affine, front);
     skip(id);
   }
 
@@ -180,8 +190,9 @@ class Folder {
   }
 
   // layer(scale * x + shift): a layer with other weights. Padding would have to be -shift / scale.
-  // False: not all that read `id` can.
-  bool scale_behind(int id, const std::vector<double>& scale, const std::vector<double>& shift) {
+  // False: not all that read `id` can. node: of the file, -1: none (one scale for all).
+  bool scale_behind(int id, const std::vector<double>& scale, const std::vector<double>& shift,
+                    int node) {
     const bool shifts = std::any_of(shift.begin(), shift.end(), [](double t) { return t != 0; });
     const std::vector<int> layers = layers_behind(id, shifts);
     const std::size_t channels = scale.size();
@@ -189,6 +200,10 @@ class Folder {
       FloatOp& layer = at(n);
       const bool linear = layer.kind == FloatKind::kLinear;
       const std::size_t outputs = layer.out[0], per_out = layer.weights.size() / outputs;
+      if (node >= 0)
+        layer.norm_node = node;
+      else
+        layer.file_scale *= scale[0];
       const std::size_t per_channel = linear ? layer.weight_shape[0] / channels : 0;
       for (std::size_t i = 0; i < layer.weights.size(); ++i) {
         const std::size_t o = linear ? i % outputs : i / per_out;
@@ -217,7 +232,7 @@ class Folder {
     if (r == 0) return;  // firmware/odt refuses it
     const double gain = 32768.0 / (static_cast<double>(area) * r);
     if (gain != 1)
-      scale_behind(id, std::vector<double>(op.out[0], gain), std::vector<double>(op.out[0], 0));
+      scale_behind(id, std::vector<double>(op.out[0], gain), std::vector<double>(op.out[0], 0), -1);
   }
 
   Status to_convolution(int id) {
@@ -232,6 +247,7 @@ class Folder {
                        ", on a tensor without a plane; supported on [1,C,H,W], as a 1x1 "
                        "convolution of each channel"));
     op.kind = FloatKind::kConv;
+    op.norm_node = op.node->index;
     op.weight_shape = {op.out[0], 1, 1, 1};
     op.geometry = ConvGeometry{};
     op.geometry.groups = static_cast<std::uint16_t>(op.out[0]);

@@ -38,6 +38,10 @@ struct FloatOp {
   std::vector<double> bias;     // of each output; kAffine: shift
   bool relu = false;
   bool gone = false;  // folded into another
+  // As in ir.h: the Add whose constant is in the bias; what else is folded in; scale of the
+  // weights.
+  int offset_node = -1, norm_node = -1;
+  double file_scale = 1;
 
   bool is_compute() const { return kind == FloatKind::kConv || kind == FloatKind::kLinear; }
 };

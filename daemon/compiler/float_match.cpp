@@ -192,6 +192,10 @@ class FloatMatcher {
     l.clip_hi = 32767;
     if (!l.is_compute()) return l;
     l.weight_shape = op.weight_shape;
+    l.node = op.node->index;
+    l.offset_node = op.offset_node;
+    l.norm_node = op.norm_node;
+    l.file_scale = op.file_scale;
     set_dfp16(op.weights, op.bias, l);
     return l;
   }

@@ -51,9 +51,10 @@ struct Layer {
   LayerKind kind = LayerKind::kLinear;
   std::string name;  // of the source node
   // Where the file has its values, for `odtc export`: numbers of nodes (Node::index), -1: none.
-  int node = -1;         // Conv, MatMul, Gemm
-  int offset_node = -1;  // the Add behind it whose constant is (a part of) the offset
-  int norm_node = -1;    // the BatchNormalization that is folded into weights and offset
+  int node = -1;          // Conv, MatMul, Gemm
+  int offset_node = -1;   // the Add behind it whose constant is (a part of) the offset
+  int norm_node = -1;     // a BatchNormalization, Mul or the like that is folded into the values
+  double file_scale = 1;  // weights here by those of the file, where they are scaled as a whole
   std::uint16_t in0 = 0, in1 = kNoTensor;  // tensors in front; in1: kAdd, kConcat
   bool relu = false;
   bool trainable = false;

@@ -71,6 +71,9 @@ Result<Hash> write_dataset(const std::string& path, const Dataset& dataset);
 // Errors: INVALID_ARGUMENT naming the field, got and expected.
 Result<Dataset> decode_dataset(std::string_view bytes);
 
+// Removes what writers of `path` that were killed have left beside it: files and folders named
+// "<path>.tmp.<pid>", also with ".<more>", whose process is gone. write_file does it first.
+void clear_stale(const std::string& path);
 // Whole file, at most max_bytes. Errors: NOT_FOUND, INVALID_ARGUMENT (size), all naming the path.
 Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes);
 // Temp file in the same folder, fsync, rename: `path` is complete or unchanged.

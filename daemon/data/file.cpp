@@ -1,11 +1,14 @@
 #include <absl/strings/str_cat.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstring>
+#include <filesystem>
 
 #include "base/fd.h"
 #include "data/dataset.h"
@@ -34,6 +37,17 @@ Status write_all(int fd, std::string_view content, const std::string& path) {
 Status write_parts(int fd, std::initializer_list<std::string_view> parts, const std::string& path) {
   for (auto part : parts) ODT_TRY(write_all(fd, part, path));
   return ::fsync(fd) == 0 ? absl::OkStatus() : sys_error(path, "fsync");
+}
+
+// "<name>.tmp.<pid>" or "<name>.tmp.<pid>.<more>" of a process that is gone.
+bool is_stale(const std::string& entry, const std::string& name) {
+  const std::string prefix = name + ".tmp.";
+  if (entry.compare(0, prefix.size(), prefix) != 0) return false;
+  const char* const first = entry.data() + prefix.size();
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(first, entry.data() + entry.size(), pid);
+  if (error != std::errc() || pid <= 0 || (*end != '\0' && *end != '.')) return false;
+  return ::kill(pid, 0) != 0 && errno == ESRCH;
 }
 
 }  // namespace
@@ -65,7 +79,21 @@ Status write_file(const std::string& path, std::string_view content) {
   return write_file(path, {content});
 }
 
+void clear_stale(const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path target(path);
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  const std::string name = target.filename().string();
+  std::vector<fs::path> stale;
+  std::error_code e;
+  for (auto at = fs::directory_iterator(folder, e); !e && at != fs::directory_iterator();
+       at.increment(e))
+    if (is_stale(at->path().filename().string(), name)) stale.push_back(at->path());
+  for (const auto& entry : stale) fs::remove_all(entry, e);  // a link itself, not what it names
+}
+
 Status write_file(const std::string& path, std::initializer_list<std::string_view> parts) {
+  clear_stale(path);
   const std::string temp = absl::StrCat(path, ".tmp.", ::getpid());
   {
     const Fd fd(::open(temp.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));

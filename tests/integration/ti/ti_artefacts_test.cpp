@@ -275,5 +275,22 @@ TEST_F(TiArtefacts, AFolderOfItsOwnIsReplacedAsAWhole) {
             3);  // no remains
 }
 
+// kill -9 at some moment of a run: the folder is whole or not there, and the next run tidies up.
+TEST_F(TiArtefacts, AKilledRunLeavesNothingBehindTheNextOne) {
+  const std::string args = "c " + path("arc.onnx") + " --out " + path("c") + " --data " +
+                           path("arc.csv") + " --label-column label --train 123 --val 40 --test 50";
+  for (int ms = 5; ms <= 245; ms += 20) {
+    run("timeout -s KILL " + std::to_string(ms / 1000.0) + " " + ODTC_PATH + " " + args);
+    if (!fs::exists(path("c"))) continue;
+    const auto files = std::distance(fs::directory_iterator(path("c")), fs::directory_iterator());
+    EXPECT_EQ(files, 8) << ms;
+  }
+  fs::create_directory(path("c.tmp.2147483646.AbCdEf"));  // above any process number
+  write("c.tmp.2147483646.AbCdEf/test_vector.h", "half");
+  ASSERT_EQ(odtc(args).code, 0);
+  for (const auto& f : fs::directory_iterator(folder_))
+    EXPECT_EQ(f.path().filename().string().find(".tmp."), std::string::npos) << f.path();
+}
+
 }  // namespace
 }  // namespace odt::test

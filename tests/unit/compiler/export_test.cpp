@@ -243,6 +243,60 @@ TEST(Export, RawDataAndOtherTypesKeepTheirForm) {
   EXPECT_EQ(doubles, 1);
 }
 
+// A float32 file, where values are whole multiples of 2^e: the average over 35 positions scales the
+// layer behind it.
+TEST(Export, Dfp16WeightsGoBackAsRealNumbers) {
+  OnnxBuilder b({1, 1, 7, 5}, 13);
+  std::vector<float> w[2];
+  for (int i = 0; i < 36; ++i) w[0].push_back(static_cast<float>(b.random(-999, 999)) / 1711.0f);
+  for (int i = 0; i < 12; ++i) w[1].push_back(static_cast<float>(b.random(-999, 999)) / 333.0f);
+  b.node("Conv", {b.constant({4, 1, 3, 3}, w[0]), b.constant({4}, {0.5f, -0.25f, 0.1f, 0.0f})});
+  b.ints("kernel_shape", {3, 3});
+  b.ints("pads", {1, 1, 1, 1});
+  b.node("Relu").node("GlobalAveragePool").node("Flatten");
+  b.node("Gemm", {b.constant({3, 4}, w[1]), b.constant({3}, {0.1f, 0.2f, 0.3f})});
+  b.integer("transB", 1);
+  const std::string onnx = b.bytes({1, 3});
+  const auto compiled = compiler::compile(onnx, "m.onnx", {"m", 2});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  ASSERT_EQ(compiled->network.arithmetic, compiler::Arithmetic::kDfp16);
+  std::string weights = image_weights(compiled->image);
+  // Every weight one step towards 0.
+  std::size_t at = kHead;
+  for (const std::size_t n : {36u, 12u}) {
+    at += 20;
+    for (std::size_t i = 0; i < n; ++i, at += 2) {
+      std::int16_t m = 0;
+      std::memcpy(&m, weights.data() + at, 2);
+      m = static_cast<std::int16_t>(m > 0 ? m - 1 : m < 0 ? m + 1 : 0);
+      std::memcpy(weights.data() + at, &m, 2);
+    }
+    at += 4 * (n == 36 ? 4 : 3);
+  }
+  ASSERT_EQ(at, weights.size());
+  const auto exported = export_ok(onnx, weights);
+  EXPECT_GT(exported.changed_weights, 40u);
+  const auto again = compiler::compile(exported.onnx, "m.onnx", {"m", 2});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(image_weights(again->image).substr(kHead), weights.substr(kHead));
+}
+
+TEST(Export, AFoldedBatchNormalizationIsRefused) {
+  OnnxBuilder b({1, 1, 4, 4}, 14);
+  std::vector<float> w;
+  for (int i = 0; i < 18; ++i) w.push_back(static_cast<float>(b.random(-99, 99)) / 100.0f);
+  b.node("Conv", {b.constant({2, 1, 3, 3}, w)});
+  b.node("BatchNormalization", {b.constant({2}, {1.5f, 0.5f}), b.constant({2}, {0.1f, 0.2f}),
+                                b.constant({2}, {0, 0}), b.constant({2}, {1, 2})});
+  b.node("Flatten").node("MatMul", {b.constant({8, 2}, std::vector<float>(16, 0.5f))});
+  const std::string onnx = b.bytes({1, 2});
+  const auto compiled = compiler::compile(onnx, "m.onnx", {"m", 2});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  const Status st = refused(onnx, image_weights(compiled->image));
+  EXPECT_EQ(st.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(st.message()), HasSubstr("(BatchNormalization) is folded into it"));
+}
+
 // ---- precision, errors --------------------------------------------------------------------------
 
 template <typename T>
