@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "base/fd.h"
 #include "data/dataset.h"
@@ -39,6 +40,16 @@ Status write_parts(int fd, std::initializer_list<std::string_view> parts, const 
   return ::fsync(fd) == 0 ? absl::OkStatus() : sys_error(path, "fsync");
 }
 
+// No such process, or one that has ended and that nobody has waited for.
+bool is_gone(pid_t pid) {
+  if (::kill(pid, 0) != 0) return errno == ESRCH;
+  std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
+  std::string line;
+  std::getline(stat, line);
+  const auto end = line.rfind(") ");  // of its name
+  return end != std::string::npos && end + 2 < line.size() && line[end + 2] == 'Z';
+}
+
 // "<name>.tmp.<pid>" or "<name>.tmp.<pid>.<more>" of a process that is gone.
 bool is_stale(const std::string& entry, const std::string& name) {
   const std::string prefix = name + ".tmp.";
@@ -47,7 +58,7 @@ bool is_stale(const std::string& entry, const std::string& name) {
   pid_t pid = 0;
   const auto [end, error] = std::from_chars(first, entry.data() + entry.size(), pid);
   if (error != std::errc() || pid <= 0 || (*end != '\0' && *end != '.')) return false;
-  return ::kill(pid, 0) != 0 && errno == ESRCH;
+  return is_gone(pid);
 }
 
 }  // namespace
