@@ -87,6 +87,19 @@ Status check_caps(const model::HyperParams& asked, const model::Board& board) {
                 "NO_CAPABILITY", "Use firmware that can, or other settings.");
 }
 
+// Boards train regressions and autoencoders; runs here speak of right answers still.
+asio::awaitable<Status> check_task(Env& env, Hash model_hash, std::string name) {
+  constexpr std::size_t kTask = 38;  // in the image's header
+  auto image = co_await env.read_blob(model_hash);
+  const bool classifies = !image.ok() || (*image)->size() <= kTask ||
+                          (*image)->compare(0, 4, "ODTM") != 0 || (**image)[kTask] == 0;
+  if (classifies) co_return absl::OkStatus();
+  co_return refuse(absl::UnimplementedError("model '" + name +
+                                            "' is a regression or an autoencoder: odtd does not "
+                                            "run these on boards yet"),
+                   "TASK", "Choose a classifier, or train it with the C files of odtc c.");
+}
+
 }  // namespace
 
 Status check_shapes(const model::Model& model, const model::Dataset& dataset, bool evaluate) {
@@ -178,7 +191,9 @@ asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::Run
                      "DATASET_NOT_FOUND", "List the datasets: odtctl data list.");
   }
   parts.dataset = std::move(*dataset);
-  Status ok = check_shapes(parts.model, parts.dataset, spec->evaluate);
+  Status ok = co_await check_task(env, model_hash, parts.model.name);
+  if (!ok.ok()) co_return ok;
+  ok = check_shapes(parts.model, parts.dataset, spec->evaluate);
   if (!ok.ok()) co_return ok;
   if (!spec->start_snapshot.is_zero()) {
     ok = co_await check_snapshot(env, spec, parts.board);

@@ -20,7 +20,8 @@ static bool class_weights(const odt_device_v1_RunSpec* w, const odt_model_t* m,
                           odt_run_spec_t* spec, odt_error_t* err) {
   memset(spec->class_weights, 64, sizeof spec->class_weights);
   if (w->class_weights.size == 0) return true;
-  const range_t r = {"class_weights", w->class_weights.size, m->n_classes, m->n_classes};
+  const uint32_t want = m->task == ODT_TASK_CLASSIFY ? m->n_classes : 0;
+  const range_t r = {"class_weights", w->class_weights.size, want, want};
   if (!in_range(&r, err)) return false;
   memcpy(spec->class_weights, w->class_weights.bytes, w->class_weights.size);
   return true;

@@ -18,6 +18,11 @@ static uint32_t* counts(app_t* app, const app_eval_t* e) {
   return e->confusion ? (uint32_t*)(void*)region_data(app, APP_REGION_EVAL) : NULL;
 }
 
+uint32_t eval_score(const app_t* app, const app_eval_t* e) {
+  if (app->model.task == ODT_TASK_CLASSIFY) return e->correct;
+  return e->loss < UINT32_MAX ? (uint32_t)e->loss : UINT32_MAX - 1u;
+}
+
 static uint32_t steps_done(const app_t* app) {
   return trainer_has_state(app) ? odt_trainer_step_count(&app->trainer) : 0;
 }
@@ -78,6 +83,10 @@ bool eval_work(app_t* app) {
 
 static bool begin_counts(app_t* app, response_t* r) {
   const uint32_t c = app->model.n_classes;
+  if (app->model.task != ODT_TASK_CLASSIFY) { /* nothing to count: no EVAL_RESULT */
+    app->region[APP_REGION_EVAL].valid = false;
+    return true;
+  }
   odt_error_t err = {.status = ODT_OK, .index = -1};
   if (!arena_reserve(app, APP_REGION_EVAL, 4u * c * c, &err)) {
     refuse_odt(r, &err);
@@ -131,7 +140,7 @@ void eval_start(app_t* app, const request_t* q, response_t* r) {
     return;
   }
   eval_begin(&app->eval, v->eval_id, (uint8_t)v->role, total, steps_done(app));
-  app->eval.confusion = true;
+  app->eval.confusion = app->model.task == ODT_TASK_CLASSIFY;
   answer(app, r);
   if (v->role != odt_device_v1_SampleRole_SAMPLE_ROLE_UNSPECIFIED) r->accepted_ms = 1000;
 }
@@ -143,7 +152,7 @@ static bool take_start(app_t* app) {
       !job_start_due(app) || e->total != app->job.spec.heldout_samples) {
     return true;
   }
-  return odt_trainer_set_start(&app->trainer, e->correct, e->total) == ODT_OK;
+  return odt_trainer_set_start(&app->trainer, eval_score(app, e), e->total) == ODT_OK;
 }
 
 void eval_step(app_t* app, const request_t* q, response_t* r) {
@@ -224,6 +233,12 @@ void infer_run(app_t* app, const request_t* q, response_t* r) {
     refuse_odt(r, &err);
     return;
   }
+  if (app->model.n_classes > sizeof r->result.infer.logits.bytes) {
+    refuse_limit(r, odt_device_v1_StatusCode_STATUS_CODE_OUT_OF_RANGE, "outputs of the model",
+                 app->model.n_classes, ", an answer holds ",
+                 (int64_t)sizeof r->result.infer.logits.bytes);
+    return;
+  }
   int8_t* logits = (int8_t*)r->result.infer.logits.bytes;
   if (odt_trainer_infer(&app->trainer, region_data(app, APP_REGION_INFER), logits) != ODT_OK) {
     refuse(r, odt_device_v1_StatusCode_STATUS_CODE_FAILED_PRECONDITION, "weights are not valid");
@@ -231,6 +246,7 @@ void infer_run(app_t* app, const request_t* q, response_t* r) {
   }
   r->which_result = odt_device_v1_Response_infer_tag;
   r->result.infer.logits.size = app->model.n_classes;
+  if (app->model.task != ODT_TASK_CLASSIFY) return;
   uint32_t best = 0;
   for (uint32_t c = 1; c < app->model.n_classes; c++) {
     if (logits[c] > logits[best]) best = c;

@@ -147,8 +147,10 @@ static bool guard_turn(app_t* app, bool start) {
     memset(e, 0, sizeof *e);
   }
   if (start) {
-    if (odt_trainer_set_start(&app->trainer, e->correct, e->next) != ODT_OK) job_fail(app, &err);
-  } else if (!job_epoch_end(app, e->correct, e->next, &err)) {
+    if (odt_trainer_set_start(&app->trainer, eval_score(app, e), e->next) != ODT_OK) {
+      job_fail(app, &err);
+    }
+  } else if (!job_epoch_end(app, eval_score(app, e), e->next, &err)) {
     job_fail(app, &err);
   }
   return true;

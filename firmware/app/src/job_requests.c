@@ -319,7 +319,7 @@ void job_end_epoch(app_t* app, const request_t* q, response_t* r) {
     return;
   }
   odt_error_t err = {.status = ODT_OK, .index = -1};
-  if (!job_epoch_end(app, want > 0 ? e->correct : 0, want, &err)) {
+  if (!job_epoch_end(app, want > 0 ? eval_score(app, e) : 0, want, &err)) {
     refuse_odt(r, &err);
     return;
   }

@@ -93,7 +93,8 @@ void trainer_default_spec(const app_t* app, uint8_t k, odt_run_spec_t* spec) {
   const bool dfp16 = spec->rule_set == ODT_RULE_DFP16;
   for (uint32_t i = 0; i < 3; i++) spec->lr_m[i] = dfp16 ? 1 : 0;
   spec->rounding = ODT_ROUND_DEFAULT;
-  spec->loss = app->model.target_correct != NULL ? ODT_LOSS_MSE : ODT_LOSS_CE;
+  const bool mse = app->model.task != ODT_TASK_CLASSIFY || app->model.target_correct != NULL;
+  spec->loss = mse ? ODT_LOSS_MSE : ODT_LOSS_CE;
   spec->shift_source = ODT_SHIFT_EXACT;
   spec->mu_offset = 1;
   spec->k = dfp16 ? 0 : k;

@@ -102,7 +102,8 @@ static bool class_weights_are(const app_t* app, const uint8_t* weights, const ui
   odt_sha256_t s;
   uint8_t hash[32];
   odt_sha256_init(&s);
-  odt_sha256_update(&s, weights, app->model.n_classes);
+  const bool classes = app->model.task == ODT_TASK_CLASSIFY; /* others: of no bytes */
+  odt_sha256_update(&s, weights, classes ? app->model.n_classes : 0);
   odt_sha256_final(&s, hash);
   return memcmp(hash, prefix, 4) == 0;
 }
@@ -318,22 +319,13 @@ static void end_trainer(app_t* app, odt_error_t* err) {
   }
 }
 
-/* What the requests of this firmware can speak of: classes, and integer arithmetic. */
-static bool classifies(const odt_model_t* m, odt_error_t* err) {
-  if (m->task == ODT_TASK_CLASSIFY) return true;
-  *err = (odt_error_t){
-      .status = ODT_UNIMPLEMENTED, .what = "image: task", .got = m->task, .index = -1};
-  return false;
-}
-
 void xfer_in_end(app_t* app, odt_error_t* err) {
   const app_xfer_t* x = &app->in;
   app_region_id_t id;
   if (!region_of((odt_device_v1_Resource)x->resource, x->index, &id)) {
     end_trainer(app, err);
   } else if (id == APP_REGION_IMAGE) {
-    if (odt_model_open(&app->model, region_data(app, id), app->region[id].size, err) == ODT_OK &&
-        classifies(&app->model, err)) {
+    if (odt_model_open(&app->model, region_data(app, id), app->region[id].size, err) == ODT_OK) {
       app->has_model = true;
       app->region[id].valid = true;
     }

@@ -48,8 +48,8 @@ int odt_exponent_step(const odt_model_t* m, const odt_op_t* op, uint32_t slot) {
     case ODT_OP_GAP:
       return -odt_log2_nearest((uint64_t)in->dims[1] * in->dims[2]);
     case ODT_OP_ADD: {
-      int64_t f = op->offset[slot];
-      return f == 0 ? 0 : odt_log2_nearest((uint64_t)(f < 0 ? -f : f)) - 20;
+      int32_t f = op->offset[slot]; /* not negative: odt_model_open */
+      return f == 0 ? 0 : odt_log2_nearest((uint64_t)f) - 20;
     }
     default:
       return 0;

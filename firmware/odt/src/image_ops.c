@@ -155,6 +155,12 @@ static odt_status_t take_sections(const odt_open_t* o, int32_t i, odt_op_t* op, 
     if (k != 0) return odt_bad(o, i, "op: k_off in DFP16", k, 0, 0);
     return mult ? odt_bad(o, i, "op: mult_off in DFP16", mult, 0, 0) : ODT_OK;
   }
+  /* Rule 1.4 has no delta for a negative factor: log2 of it, and the sign, are left open. */
+  for (uint32_t f = 0; op->kind == ODT_OP_ADD && f < op->n_out; f++) {
+    if (op->offset[f] < 0) {
+      return odt_bad(o, i, "op: factor of ADD", op->offset[f], 0, INT32_MAX);
+    }
+  }
   return has_shift(op) ? take_shifts(o, i, op, k, mult) : ODT_OK;
 }
 

@@ -90,7 +90,7 @@ void odt_loss_values(const odt_run_spec_t* spec, uint32_t n, const int8_t* z, co
                      int8_t* dy, uint64_t* loss);
 /* odt_samples_fit but for the labels themselves. */
 odt_status_t odt_samples_shape(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err);
-/* The label of sample i; without classes: nothing. */
+/* The label of sample i, and DFP16's range of its int16 values; without classes: no label. */
 odt_status_t odt_samples_label(const odt_samples_t* s, const odt_model_t* m, uint32_t i,
                                odt_error_t* err);
 

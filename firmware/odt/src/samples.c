@@ -87,8 +87,23 @@ odt_status_t odt_samples_shape(const odt_samples_t* s, const odt_model_t* m, odt
   return fit_targets(s, m, err);
 }
 
+/* Rule 1.13: |I| <= 32767. */
+static odt_status_t check_range16(const odt_samples_t* s, uint32_t i, odt_error_t* err) {
+  const int16_t* x = (const int16_t*)(const void*)s->data + (size_t)i * s->sample_len;
+  for (uint32_t j = 0; j < s->sample_len; j++) {
+    if (x[j] != INT16_MIN) continue;
+    return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: value (DFP16)", (int32_t)i, INT16_MIN,
+                    -INT16_MAX, INT16_MAX);
+  }
+  return ODT_OK;
+}
+
 odt_status_t odt_samples_label(const odt_samples_t* s, const odt_model_t* m, uint32_t i,
                                odt_error_t* err) {
+  if (m->arith == ODT_ARITH_DFP16 && s->dtype == ODT_S16) {
+    odt_status_t st = check_range16(s, i, err);
+    if (st != ODT_OK) return st;
+  }
   if (m->task != ODT_TASK_CLASSIFY) return ODT_OK;
   if (s->labels[i] >= 0 && s->labels[i] < m->n_classes) return ODT_OK;
   return odt_fail(err, ODT_INVALID_ARGUMENT, "samples: label", (int32_t)i, s->labels[i], 0,

@@ -262,7 +262,7 @@ class Grower {
         if (c_.chance(5)) m = 1 << c_.range(0, 30);
         if (c_.chance(3)) {
           m = c_.range(-2, 0);
-          m *= 1 << c_.range(0, 20);
+          m *= -(1 << c_.range(0, 20));
         }
         l.offsets.push_back(m);
       }

@@ -169,6 +169,9 @@ TEST_F(DfpTrainer, Settings) {
   spec_.shift_source = ODT_SHIFT_STALE;
   expect_refused("shift_source (DFP16)", ODT_SHIFT_STALE);
   spec_.shift_source = ODT_SHIFT_EXACT;
+  spec_.apt.offsets = true;
+  expect_refused("apt.offsets (DFP16)", 1);
+  spec_.apt.offsets = false;
   spec_.dead_zone = 4;
   expect_refused("dead_zone (DFP16)", 4);
   spec_.dead_zone = 0;
@@ -233,6 +236,22 @@ TEST_F(DfpTrainer, ImageAndSamples) {
             ODT_INVALID_ARGUMENT);
   EXPECT_STREQ(err_.what, "op: weight in DFP16");
   EXPECT_EQ(err_.index, 0);
+  // Rule 1.13: no tensor holds -32768.
+  NetSpec wide = net_;
+  wide.input_dtype = DType::kS16;
+  Rig fine(build_image(wide));
+  const uint32_t len = count(wide.input_dims);
+  std::vector<uint8_t> values(2u * len, 1);
+  std::vector<uint8_t> good = build_samples(DType::kS16, len, {0}, values);
+  odt_samples_t in_range = open_samples(good);
+  EXPECT_EQ(odt_samples_fit(&in_range, &fine.model(), &err_), ODT_OK) << err_.what;
+  values[2] = 0x00;
+  values[3] = 0x80;
+  std::vector<uint8_t> lowest = build_samples(DType::kS16, len, {0}, values);
+  odt_samples_t out_of_range = open_samples(lowest);
+  EXPECT_EQ(odt_samples_fit(&out_of_range, &fine.model(), &err_), ODT_INVALID_ARGUMENT);
+  EXPECT_STREQ(err_.what, "samples: value (DFP16)");
+  EXPECT_EQ(err_.got, -32768);
   // Frozen samples: a batch's exponents are its own.
   Rig rig(build_image(net_));
   rig.start(spec_);

@@ -307,6 +307,10 @@ TEST_F(GraphImage, Merges) {
   expect_dim<uint16_t>(6, 0, 5, ODT_INVALID_ARGUMENT, "op: output shape", kConcat);
   expect_dim<uint16_t>(6, 1, 5, ODT_INVALID_ARGUMENT, "op: output shape", kConcat);
   expect_dim<uint16_t>(5, 1, 5, ODT_INVALID_ARGUMENT, "op: second input's shape", kConcat);
+  net_.layers[kAdd].offsets[1] = -1;
+  refused(open(), ODT_INVALID_ARGUMENT, "op: factor of ADD", kAdd);
+  net_.layers[kAdd].offsets[1] = 0;
+  EXPECT_EQ(open(), ODT_OK);
   net_.layers[kB].outputs = 1;
   net_.layers[kB].weights.resize(2);
   refused(open(), ODT_INVALID_ARGUMENT, "op: second input's shape", kAdd);

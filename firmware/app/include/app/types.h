@@ -39,6 +39,7 @@
 #define APP_CAP_DFP16 0x400u
 #define APP_CAP_GRAPHS 0x800u
 #define APP_CAP_BEST_ON_HOST 0x1000u
+#define APP_CAP_TASKS 0x2000u
 
 #define APP_STEER 8u
 

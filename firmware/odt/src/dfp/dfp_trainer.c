@@ -33,6 +33,7 @@ odt_status_t odt_dfp_spec_check(const odt_run_spec_t* s, const odt_model_t* m, o
   if (st == ODT_OK) st = range(err, "dead_zone (DFP16)", -1, s->dead_zone, 0, 0);
   bool apt = s->apt.mode != ODT_APT_OFF || s->apt.k_max != 0;
   if (st == ODT_OK) st = range(err, "apt (DFP16)", -1, apt, 0, 0);
+  if (st == ODT_OK) st = range(err, "apt.offsets (DFP16)", -1, s->apt.offsets, 0, 0);
   for (int32_t i = 0; st == ODT_OK && i < 3; i++) st = range(err, "lr_m", i, s->lr_m[i], 1, 32767);
   if (st == ODT_OK) st = range(err, "lr_s", -1, s->lr_s, 0, 40);
   return st == ODT_OK ? check_sums(s, m, err) : st;
