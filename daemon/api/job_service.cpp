@@ -51,6 +51,8 @@ Result<jobs::TrainOnPcOptions> read_training(const v1::TrainOnPcRequest& request
   options.epochs = request.epochs();
   options.seed = request.seed();
   options.dfp16 = request.dfp16();
+  ODT_ASSIGN(options.arch, text_field(request.arch(), "arch", 4096, false));
+  ODT_ASSIGN(options.augment, text_field(request.augment(), "augment", 64, false));
   ODT_ASSIGN(options.name, text_field(request.name(), "name", 64, false));
   return options;
 }

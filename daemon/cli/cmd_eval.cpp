@@ -75,7 +75,7 @@ Status evaluate(Context& context, const EvalOptions& o) {
 }
 
 struct PcOptions {
-  std::string data, name;
+  std::string data, name, arch, augment;
   std::vector<std::uint32_t> hidden{32};
   std::uint32_t epochs = 10, seed = 1;
   bool dfp16 = false;
@@ -96,7 +96,10 @@ Status train_on_pc(Context& context, const PcOptions& o) {
   ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
   v1::TrainOnPcRequest request;
   request.set_dataset_id(dataset.id());
-  for (const std::uint32_t width : o.hidden) request.add_hidden(width);
+  if (o.arch.empty())
+    for (const std::uint32_t width : o.hidden) request.add_hidden(width);
+  request.set_arch(o.arch);
+  request.set_augment(o.augment);
   request.set_epochs(o.epochs);
   request.set_seed(o.seed);
   request.set_name(o.name);
@@ -130,10 +133,14 @@ void add_eval(CLI::App& app, Context& context) {
 
 void add_pc_train(CLI::App& app, Context& context) {
   const auto o = std::make_shared<PcOptions>();
-  CLI::App* verb = app.add_subcommand("pc-train", "Train a dense model on this computer");
+  CLI::App* verb = app.add_subcommand("pc-train", "Train a model on this computer");
   verb->add_option("--data", o->data, "Name, or beginning of the id")->required();
-  verb->add_option("--hidden", o->hidden, "Widths of hidden layers, e.g. 32 or 64,32")
-      ->delimiter(',');
+  CLI::Option* arch = verb->add_option(
+      "--arch", o->arch, "Layers, e.g. conv8x3x3s2,relu,gap,dense (daemon/worker/README.md)");
+  verb->add_option("--hidden", o->hidden, "Short form: widths of dense layers, e.g. 32 or 64,32")
+      ->delimiter(',')
+      ->excludes(arch);
+  verb->add_option("--augment", o->augment, "Random training images, e.g. shift2,flip");
   verb->add_option("--epochs", o->epochs, "Passes over the training samples");
   verb->add_option("--seed", o->seed, "Of weights and order");
   verb->add_option("--name", o->name, "Add it as a model of this name");

@@ -226,6 +226,8 @@ void JobRunner::import_dataset(CallContext ctx, ImportOptions o, ImportBlobs blo
 void JobRunner::train_on_pc(CallContext ctx, TrainOnPcOptions o, Done<Job> done) {
   json request = {{"dataset", o.dataset_id.hex()},
                   {"hidden", o.hidden},
+                  {"arch", o.arch},
+                  {"augment", o.augment},
                   {"dfp16", o.dfp16},
                   {"epochs", o.epochs},
                   {"seed", o.seed},

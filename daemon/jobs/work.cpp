@@ -71,6 +71,8 @@ Result<std::string> dataset_file(const WorkContext& c, const json& request) {
 Result<json> prepare_train(const WorkContext& c, const json& request) {
   json job = {{"kind", "train-pc"},
               {"hidden", request.value("hidden", std::vector<std::uint32_t>{})},
+              {"arch", request.value("arch", "")},
+              {"augment", request.value("augment", "")},
               {"dfp16", request.value("dfp16", false)},
               {"epochs", request.value("epochs", 0u)},
               {"seed", request.value("seed", 0u)},

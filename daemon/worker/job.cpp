@@ -108,8 +108,10 @@ Result<json> run_train_pc(const Context& c) {
   options.epochs = c.number("epochs");
   options.seed = c.number("seed");
   options.name = c.text("name");
+  options.autoencode = c.job.value("autoencode", false);
   compiler::Network net;
-  ODT_ASSIGN(net, train_pc(d, options, c.progress));
+  TrainPcFigures figures;
+  ODT_ASSIGN(net, train_pc(d, options, c.progress, &figures));
   TrainedFiles files;
   ODT_ASSIGN(files, package(net, c.job.value("dfp16", false)));
   ODT_TRY(write_output(c, "manifest_out", files.manifest));
@@ -117,6 +119,7 @@ Result<json> run_train_pc(const Context& c) {
   ODT_TRY(write_output(c, "onnx_out", files.onnx));
   const compiler::Calibration& cal = net.calibration;
   return json{{"onnx_hash", sha256(files.onnx).hex()},
+              {"mse", figures.mse},
               {"correct", cal.src_correct},
               {"total", cal.src_total},
               {"ce_scale", cal.ce_scale},

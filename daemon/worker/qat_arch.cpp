@@ -316,8 +316,8 @@ class Parser {
                                  [](const ArchLayer& l) { return l.is_compute(); });
     if (!any) return fail(item_, "expected at least one conv, dw or dense");
     const Shape& got = arch_.tensor(tensor_);
-    if (compiler::count_of(got) != compiler::count_of(output_.shape) ||
-        (output_.shape.size() > 1 && got != output_.shape))
+    const bool flat = arch_.input.size() == 1 || output_.shape.size() == 1;
+    if (flat ? compiler::count_of(got) != compiler::count_of(output_.shape) : got != output_.shape)
       return fail(item_, absl::StrCat("the last layer gives ", shape_text(got), "; ", output_.what,
                                       ": expected ", shape_text(output_.shape)));
     if (got.size() > output_.shape.size()) ODT_TRY(flatten());

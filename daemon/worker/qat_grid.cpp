@@ -27,6 +27,10 @@ int scale_exp(float max_abs, float limit) {
   return e;
 }
 
+bool keeps_scale(LayerKind kind) {
+  return kind == LayerKind::kFlatten || kind == LayerKind::kMaxPool || kind == LayerKind::kResize;
+}
+
 float quantile(const QatMatrix& m) {
   std::vector<float> values;
   values.reserve(static_cast<std::size_t>(m.size()));
@@ -53,6 +57,8 @@ void QatNet::fold(QatNode& node) {
 void QatNet::start_grid(const QatMatrix& x) {
   for (QatNode& node : nodes_) fold(node);
   forward(x, false);
+  std::size_t last = nodes_.size() - 1;  // that has a scale of its own
+  while (last > 0 && keeps_scale(nodes_[last].arch.kind)) --last;
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     QatNode& node = nodes_[n];
     const auto exp_of = [this](std::uint16_t t) {
@@ -60,7 +66,7 @@ void QatNet::start_grid(const QatMatrix& x) {
     };
     node.in_exp = exp_of(node.arch.in0);
     if (node.arch.in1 != compiler::kNoTensor) node.in1_exp = exp_of(node.arch.in1);
-    scale(node, act_[n + 1], n + 1 == nodes_.size());
+    scale(node, act_[n + 1], n == last);
   }
   on_grid_ = true;
 }
@@ -68,8 +74,7 @@ void QatNet::start_grid(const QatMatrix& x) {
 void QatNet::scale(QatNode& node, const QatMatrix& y, bool last) {
   const LayerKind kind = node.arch.kind;
   node.out_exp = node.in_exp;
-  if (kind == LayerKind::kFlatten || kind == LayerKind::kMaxPool || kind == LayerKind::kResize)
-    return;
+  if (keeps_scale(kind)) return;
   const int wanted = last && options_.fixed_output
                          ? options_.output_exp
                          : scale_exp(quantile(y), static_cast<float>(node.clip_hi()));

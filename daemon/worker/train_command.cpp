@@ -51,6 +51,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--hidden", o.train.hidden, "Short form: widths of dense layers, e.g. 64,32")
       ->delimiter(',')
       ->excludes(arch);
+  app.add_flag("--autoencode", o.train.autoencode,
+               "Learn the samples themselves; so where the data has no classes");
   app.add_option("--epochs", o.train.epochs, "Passes over the training samples (default 12)");
   app.add_option("--seed", o.train.seed, "Of weights, order and augmentation (default 1)");
   app.add_option("--augment", o.train.augment, "Random training images: shift2,flip");
@@ -76,11 +78,14 @@ Status train(Options& o, std::ostream& out, std::ostream& log, bool terminal) {
   bytes = {};
   o.train.validation = static_cast<std::uint32_t>(o.validation * 10 + 0.5);
   compiler::Network net;
+  TrainPcFigures figures;
   {
     Bar bar(log, terminal);
-    ODT_ASSIGN(net, train_pc(*dataset, o.train, [&](std::uint32_t permille, const auto& message) {
-                 bar.show(permille, message);
-               }));
+    ODT_ASSIGN(
+        net, train_pc(
+                 *dataset, o.train,
+                 [&](std::uint32_t permille, const auto& message) { bar.show(permille, message); },
+                 &figures));
   }
   TrainedFiles files;
   ODT_ASSIGN(files, package(net, false));
@@ -88,9 +93,13 @@ Status train(Options& o, std::ostream& out, std::ostream& log, bool terminal) {
   if (!o.image.empty()) ODT_TRY(data::write_file(o.image, files.image));
   if (!o.manifest.empty()) ODT_TRY(data::write_file(o.manifest, files.manifest));
   const auto& cal = net.calibration;
-  out << absl::StrFormat("accuracy  %.2f %%  (%d of %d, int8)\n",
-                         100.0 * cal.src_correct / std::max(cal.src_total, 1u), cal.src_correct,
-                         cal.src_total);
+  if (net.task == compiler::Task::kClassify)
+    out << absl::StrFormat("accuracy  %.2f %%  (%d of %d, int8)\n",
+                           100.0 * cal.src_correct / std::max(cal.src_total, 1u), cal.src_correct,
+                           cal.src_total);
+  else
+    out << absl::StrFormat("error     %.3f  (mean square of a value, in steps of int8)\n",
+                           figures.mse);
   std::size_t weights = 0;
   for (const auto& l : net.layers) weights += l.weights.size();
   out << "weights   " << weights << "\nonnx      " << o.onnx << "  " << sha256(files.onnx).hex()

@@ -61,22 +61,38 @@ std::int8_t mean_logit(std::int64_t sum, std::int64_t n, std::int8_t absent) {
   return static_cast<std::int8_t>(std::clamp(std::floor(mean + 0.5), -128.0, 127.0));
 }
 
-// Targets from the training samples, then the accuracy, both by firmware/odt.
-Status calibrate(const std::vector<std::uint8_t>& train, const std::uint8_t* labels,
-                 const std::vector<std::uint8_t>& test, const std::uint8_t* test_labels,
-                 compiler::Network& net) {
-  const std::size_t n_classes = net.n_classes(), len = compiler::count_of(net.input_shape);
+// Samples behind PREQUANT with their labels.
+struct Set {
+  std::vector<std::uint8_t> values, labels;
+  std::size_t len = 0;
+
+  std::size_t count() const { return labels.size(); }
+  const std::uint8_t* sample(std::size_t n) const { return values.data() + n * len; }
+  QatSamples view() const {
+    return {static_cast<std::uint32_t>(count()), static_cast<std::uint32_t>(len),
+            reinterpret_cast<const std::int8_t*>(values.data()), labels.data()};
+  }
+};
+
+Result<std::unique_ptr<HostTrainer>> open_host(const compiler::Network& net) {
   std::string image;
   ODT_ASSIGN(image, compiler::write_image(net));
+  return HostTrainer::create(image, HostTrainer::inference_spec());
+}
+
+// Targets from the training samples, then the accuracy, both by firmware/odt.
+Status calibrate(const Set& train, const Set& test, compiler::Network& net) {
+  const std::size_t n_classes = net.n_classes();
   std::unique_ptr<HostTrainer> host;
-  ODT_ASSIGN(host, HostTrainer::create(image, HostTrainer::inference_spec()));
+  ODT_ASSIGN(host, open_host(net));
   std::vector<std::int64_t> own(n_classes, 0), other(n_classes, 0), n_own(n_classes, 0);
   std::vector<std::int8_t> logits(n_classes);
-  const std::size_t n = std::min<std::size_t>(train.size() / len, 20000);
+  const std::size_t n = std::min<std::size_t>(train.count(), 20000);
   for (std::size_t s = 0; s < n; ++s) {
-    odt_trainer_infer(host->get(), train.data() + s * len, logits.data());
-    ++n_own[labels[s]];
-    for (std::size_t c = 0; c < n_classes; ++c) (c == labels[s] ? own : other)[c] += logits[c];
+    odt_trainer_infer(host->get(), train.sample(s), logits.data());
+    ++n_own[train.labels[s]];
+    for (std::size_t c = 0; c < n_classes; ++c)
+      (c == train.labels[s] ? own : other)[c] += logits[c];
   }
   compiler::Calibration& cal = net.calibration;
   for (std::size_t c = 0; c < n_classes; ++c) {
@@ -86,14 +102,30 @@ Status calibrate(const std::vector<std::uint8_t>& train, const std::uint8_t* lab
     if (n_own[c] == 0)
       net.warnings.push_back(absl::StrCat("class ", c, " has no training samples: target +64"));
   }
-  cal.src_total = static_cast<std::uint32_t>(test.size() / len);
+  cal.src_total = static_cast<std::uint32_t>(test.count());
   cal.src_correct = 0;
-  for (std::size_t s = 0; s < cal.src_total; ++s) {
-    odt_trainer_infer(host->get(), test.data() + s * len, logits.data());
+  for (std::size_t s = 0; s < test.count(); ++s) {
+    odt_trainer_infer(host->get(), test.sample(s), logits.data());
     const auto top = std::max_element(logits.begin(), logits.end()) - logits.begin();
-    if (top == test_labels[s]) ++cal.src_correct;
+    if (top == test.labels[s]) ++cal.src_correct;
   }
   return absl::OkStatus();
+}
+
+// Mean squared error of an autoencoder's values, in steps of int8.
+Result<double> reconstruction_error(const Set& test, const compiler::Network& net) {
+  std::unique_ptr<HostTrainer> host;
+  ODT_ASSIGN(host, open_host(net));
+  std::vector<std::int8_t> out(test.len);
+  double sum = 0;
+  for (std::size_t s = 0; s < test.count(); ++s) {
+    odt_trainer_infer(host->get(), test.sample(s), out.data());
+    for (std::size_t i = 0; i < test.len; ++i) {
+      const int error = out[i] - static_cast<std::int8_t>(test.sample(s)[i]);
+      sum += error * error;
+    }
+  }
+  return sum / static_cast<double>(std::max<std::size_t>(test.values.size(), 1));
 }
 
 }  // namespace
@@ -135,11 +167,16 @@ struct Prepared {
 Result<Prepared> prepare(const data::Dataset& d, const TrainPcOptions& o) {
   ODT_TRY(check(d, o));
   const auto n_classes = static_cast<std::uint32_t>(d.class_names.size());
-  const bool plain = o.arch.empty();
+  const bool plain = o.arch.empty(), autoencode = o.autoencode || n_classes == 0;
+  if (autoencode && plain)
+    return absl::InvalidArgumentError(
+        "an autoencoder needs an architecture, e.g. dense16,relu,dense");
   Prepared p;
-  ODT_ASSIGN(p.arch,
-             parse_arch(plain ? arch_of_hidden(o.hidden) : o.arch, d.shape,
-                        {{n_classes}, absl::StrCat("the dataset has ", n_classes, " classes")}));
+  if (autoencode) p.qat.task = compiler::Task::kAutoencode;
+  const ArchOutput output =
+      autoencode ? ArchOutput{d.shape, "an autoencoder gives what it reads"}
+                 : ArchOutput{{n_classes}, absl::StrCat("the dataset has ", n_classes, " classes")};
+  ODT_ASSIGN(p.arch, parse_arch(plain ? arch_of_hidden(o.hidden) : o.arch, d.shape, output));
   ODT_ASSIGN(p.qat.augment, parse_augment(o.augment));
   if (p.qat.augment.any() && p.arch.input.size() != 3)
     return absl::InvalidArgumentError("augment: needs a network that begins with planes [C,H,W]");
@@ -155,78 +192,56 @@ Result<Prepared> prepare(const data::Dataset& d, const TrainPcOptions& o) {
 
 // Training samples and what they are validated with.
 struct Sets {
-  std::vector<std::uint8_t> train, validation;
-  std::vector<std::uint8_t> train_labels, validation_labels;
-
-  static QatSamples view(const std::vector<std::uint8_t>& values,
-                         const std::vector<std::uint8_t>& labels, std::uint32_t len) {
-    return {static_cast<std::uint32_t>(labels.size()), len,
-            reinterpret_cast<const std::int8_t*>(values.data()), labels.data()};
-  }
+  Set train, validation;
 };
 
-void keep_back(std::uint32_t n, std::uint32_t seed, std::uint32_t len, Sets& s) {
-  const auto all = static_cast<std::uint32_t>(s.train_labels.size());
+// Moves n training samples over to validation.
+void keep_back(std::uint32_t n, std::uint32_t seed, Sets& s) {
+  const auto all = static_cast<std::uint32_t>(s.train.count());
   const auto order = data::shuffled(all, seed ^ 0x5bd1e995u);
   std::vector<bool> kept(all, false);
   for (std::uint32_t i = 0; i < n; ++i) kept[order[i]] = true;
   Sets out;
+  out.train.len = out.validation.len = s.train.len;
   for (std::uint32_t i = 0; i < all; ++i) {
-    auto& values = kept[i] ? out.validation : out.train;
-    const auto from = s.train.begin() + static_cast<std::ptrdiff_t>(std::size_t{i} * len);
-    values.insert(values.end(), from, from + static_cast<std::ptrdiff_t>(len));
-    (kept[i] ? out.validation_labels : out.train_labels).push_back(s.train_labels[i]);
+    Set& to = kept[i] ? out.validation : out.train;
+    to.values.insert(to.values.end(), s.train.sample(i), s.train.sample(i) + s.train.len);
+    to.labels.push_back(s.train.labels[i]);
   }
   s = std::move(out);
+}
+
+Result<Set> set_of(const data::Dataset& d, const data::InputStage& stage, data::Split split) {
+  Set s;
+  s.len = d.sample_len();
+  ODT_ASSIGN(s.values, data::quantize_samples(stage, d, d.first(split), d.count(split)));
+  s.labels.assign(d.labels.begin() + d.first(split),
+                  d.labels.begin() + d.first(split) + d.count(split));
+  return s;
 }
 
 Result<Sets> sets_of(const data::Dataset& d, const data::InputStage& stage,
                      const TrainPcOptions& o) {
   Sets s;
-  const auto part = [&](data::Split split, std::vector<std::uint8_t>& values,
-                        std::vector<std::uint8_t>& labels) -> Status {
-    const std::uint32_t first = d.first(split), n = d.count(split);
-    ODT_ASSIGN(values, data::quantize_samples(stage, d, first, n));
-    labels.assign(d.labels.begin() + first, d.labels.begin() + first + n);
-    return absl::OkStatus();
-  };
-  ODT_TRY(part(data::Split::kTrain, s.train, s.train_labels));
-  const std::uint32_t n = d.count(data::Split::kTrain);
+  ODT_ASSIGN(s.train, set_of(d, stage, data::Split::kTrain));
+  const std::uint64_t n = s.train.count(), kept = n * o.validation / 1000;
   if (d.count(data::Split::kHeldout) > 0) {
-    ODT_TRY(part(data::Split::kHeldout, s.validation, s.validation_labels));
-  } else if (const auto kept = static_cast<std::uint32_t>(std::uint64_t{n} * o.validation / 1000);
-             kept > 0 && kept < n) {
-    keep_back(kept, o.seed, d.sample_len(), s);
+    ODT_ASSIGN(s.validation, set_of(d, stage, data::Split::kHeldout));
+  } else if (kept > 0 && kept < n) {
+    keep_back(static_cast<std::uint32_t>(kept), o.seed, s);
   }
   return s;
 }
 
-std::string epoch_text(const QatEpoch& e, std::uint32_t epochs) {
+std::string epoch_text(const QatEpoch& e, std::uint32_t epochs, bool classes) {
   std::string text = absl::StrFormat("epoch %d of %d, loss %.4f", e.epoch + 1, epochs, e.loss);
-  if (e.total > 0)
+  if (e.total > 0 && classes)
     absl::StrAppendFormat(&text, ", validation %.4f", static_cast<double>(e.correct) / e.total);
   return text;
 }
 
-}  // namespace
-
-Result<compiler::Network> train_pc(const data::Dataset& d, const TrainPcOptions& options,
-                                   const data::Progress& progress) {
-  Prepared p;
-  ODT_ASSIGN(p, prepare(d, options));
-  compiler::Network net;
-  net.name = options.name.empty() ? "dense" : options.name;
-  net.input_shape = d.shape;
-  net.prequant = make_prequant(d);
-  const data::InputStage stage = stage_of(net);
-  Sets sets;
-  ODT_ASSIGN(sets, sets_of(d, stage, options));
-  const std::uint32_t len = d.sample_len();
-  QatTrainer trainer(p.arch, Sets::view(sets.train, sets.train_labels, len), p.qat);
-  ODT_TRY(
-      trainer.run(Sets::view(sets.validation, sets.validation_labels, len), [&](const QatEpoch& e) {
-        progress(950 * (e.epoch + 1) / p.qat.epochs, epoch_text(e, p.qat.epochs));
-      }));
+// What accuracy is measured on: the test split, else held-out, else train.
+data::Split judged(const data::Dataset& d, compiler::Network& net) {
   data::Split split = data::Split::kTest;
   if (d.count(split) == 0) split = data::Split::kHeldout;
   if (d.count(split) == 0) split = data::Split::kTrain;
@@ -234,23 +249,49 @@ Result<compiler::Network> train_pc(const data::Dataset& d, const TrainPcOptions&
     net.warnings.push_back(absl::StrCat("no test split: accuracy is measured on the ",
                                         split == data::Split::kTrain ? "training" : "held-out",
                                         " samples"));
-  std::vector<std::uint8_t> test;
-  ODT_ASSIGN(test, data::quantize_samples(stage, d, d.first(split), d.count(split)));
-  const std::uint8_t* test_labels = d.labels.data() + d.first(split);
+  return split;
+}
+
+}  // namespace
+
+Result<compiler::Network> train_pc(const data::Dataset& d, const TrainPcOptions& options,
+                                   const data::Progress& progress, TrainPcFigures* figures) {
+  Prepared p;
+  ODT_ASSIGN(p, prepare(d, options));
+  const bool classes = p.qat.task == compiler::Task::kClassify;
+  compiler::Network net;
+  net.name = options.name.empty() ? "dense" : options.name;
+  net.input_shape = d.shape;
+  net.task = p.qat.task;
+  net.prequant = make_prequant(d);
+  const data::InputStage stage = stage_of(net);
+  Sets sets;
+  ODT_ASSIGN(sets, sets_of(d, stage, options));
+  QatTrainer trainer(p.arch, sets.train.view(), p.qat);
+  ODT_TRY(trainer.run(classes ? sets.validation.view() : QatSamples{}, [&](const QatEpoch& e) {
+    progress(950 * (e.epoch + 1) / p.qat.epochs, epoch_text(e, p.qat.epochs, classes));
+  }));
+  Set test;
+  ODT_ASSIGN(test, set_of(d, stage, judged(d, net)));
   if (options.float_only) {
-    net.calibration.src_total = d.count(split);
-    net.calibration.src_correct = trainer.correct(
-        {d.count(split), len, reinterpret_cast<const std::int8_t*>(test.data()), test_labels});
+    net.calibration.src_total = static_cast<std::uint32_t>(test.count());
+    net.calibration.src_correct = classes ? trainer.correct(test.view()) : 0;
     return net;
   }
   QatResult trained = trainer.exported();
   net.layers = std::move(trained.layers);
   for (auto& layer : net.layers) layer.trainable = layer.is_compute();
+  progress(970, "measuring with the firmware's arithmetic");
+  if (!classes) {
+    double mse = 0;
+    ODT_ASSIGN(mse, reconstruction_error(test, net));
+    if (figures != nullptr) figures->mse = mse;
+    return net;
+  }
   net.calibration.ce_scale = trained.ce_scale;
   net.calibration.target_correct.assign(d.class_names.size(), 64);
   net.calibration.target_wrong.assign(d.class_names.size(), -64);
-  progress(970, "measuring with the firmware's arithmetic");
-  ODT_TRY(calibrate(sets.train, sets.train_labels.data(), test, test_labels, net));
+  ODT_TRY(calibrate(sets.train, test, net));
   return net;
 }
 

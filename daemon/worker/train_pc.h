@@ -13,6 +13,7 @@ namespace odt::worker {
 struct TrainPcOptions {
   std::vector<std::uint32_t> hidden = {32};
   std::string arch;          // qat_arch.h; empty: dense layers of `hidden` units
+  bool autoencode = false;   // learn the samples themselves; so where they have no classes
   std::uint32_t epochs = 0;  // 0: 12
   std::uint32_t seed = 1;
   std::string name;     // of the model; empty: "dense"
@@ -26,13 +27,18 @@ struct TrainPcOptions {
       false;  // stay in float: accuracy is that of fp32, the layers are not trained on
 };
 
-// A classifier trained on a dataset's train split, with PREQUANT, CE scale, targets (mean
-// logits of the training samples) and its accuracy on the test split (else held-out, else train),
-// measured by firmware/odt. The same options and dataset give the same network.
-// Errors: INVALID_ARGUMENT (no training samples, hidden, arch, epochs, augment, rate), ABORTED (the
-// loss grows without end).
+struct TrainPcFigures {
+  double mse = 0;  // autoencoders: mean squared error of a value, in steps of int8
+};
+
+// A classifier or autoencoder trained on a dataset's train split, with PREQUANT, CE scale, targets
+// (mean logits of the training samples) and its accuracy on the test split (else held-out, else
+// train), measured by firmware/odt. The same options and dataset give the same network. Errors:
+// INVALID_ARGUMENT (no training samples, hidden, arch, epochs, augment, rate), ABORTED (the loss
+// grows without end).
 Result<compiler::Network> train_pc(const data::Dataset& dataset, const TrainPcOptions& options,
-                                   const data::Progress& progress);
+                                   const data::Progress& progress,
+                                   TrainPcFigures* figures = nullptr);
 
 // What is written of a trained network. Image and manifest come from the ONNX file, not from
 // memory: what others compile is what was measured. dfp16: an image for DFP16 instead of 8-bit

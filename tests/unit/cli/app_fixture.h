@@ -237,8 +237,9 @@ class Weights final : public v1::WeightsService::Service {
 
 class Jobs final : public v1::JobService::Service {
  public:
-  grpc::Status TrainOnPc(grpc::ServerContext*, const v1::TrainOnPcRequest*,
+  grpc::Status TrainOnPc(grpc::ServerContext*, const v1::TrainOnPcRequest* request,
                          v1::TrainOnPcResponse* response) override {
+    trained = *request;
     auto* job = response->mutable_job();
     job->set_kind(v1::Job::KIND_TRAIN_PC);
     job->set_state(v1::Job::STATE_SUCCEEDED);
@@ -246,6 +247,7 @@ class Jobs final : public v1::JobService::Service {
     job->set_result_json(R"({"correct":844,"total":1000,"model_hash":"6d","onnx_hash":"0f"})");
     return grpc::Status::OK;
   }
+  v1::TrainOnPcRequest trained;
 };
 
 class AppTest : public testing::Test {

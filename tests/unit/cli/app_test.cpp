@@ -19,6 +19,20 @@ TEST_F(AppTest, PcTrainNamesModelAndOnnxApart) {
   EXPECT_EQ(nlohmann::json::parse(out())["result"]["onnx_hash"], "0f");
 }
 
+TEST_F(AppTest, PcTrainSendsAnArchitectureOrWidths) {
+  ASSERT_EQ(run({"pc-train", "--data", "shifted", "--hidden", "64,32"}), 0) << err();
+  EXPECT_EQ(jobs_.trained.hidden_size(), 2);
+  EXPECT_EQ(jobs_.trained.arch(), "");
+  ASSERT_EQ(run({"pc-train", "--data", "shifted", "--arch", "conv8x3x3,relu,gap,dense", "--augment",
+                 "shift2,flip"}),
+            0)
+      << err();
+  EXPECT_EQ(jobs_.trained.arch(), "conv8x3x3,relu,gap,dense");
+  EXPECT_EQ(jobs_.trained.augment(), "shift2,flip");
+  EXPECT_EQ(jobs_.trained.hidden_size(), 0);
+  EXPECT_EQ(run({"pc-train", "--data", "shifted", "--arch", "dense", "--hidden", "4"}), 2);
+}
+
 TEST_F(AppTest, JsonIsStable) {
   EXPECT_EQ(run({"--json", "board", "list"}), 0);
   const auto json = nlohmann::json::parse(out());

@@ -150,6 +150,23 @@ TEST(TrainPc, AnArchitectureLearnsAndRepeatsToTheByte) {
   EXPECT_EQ(moved, image());
 }
 
+TEST(TrainPc, AutoencodersLearnTheirInput) {
+  auto d = blobs(data::Dtype::kU8);
+  for (const char* arch : {"dense8,relu,dense", "conv4x3x3p1,relu,max1x2,conv1x3x3p1,resize1x2"}) {
+    TrainPcOptions o;
+    o.arch = arch;
+    o.autoencode = true;
+    o.epochs = 2;
+    TrainPcFigures before, after;
+    ASSERT_TRUE(train_pc(d, o, no_report, &before).ok());
+    o.epochs = 20;
+    const auto net = train_pc(d, o, no_report, &after);
+    ASSERT_TRUE(net.ok()) << net.status();
+    EXPECT_EQ(net->task, compiler::Task::kAutoencode);
+    EXPECT_LT(after.mse, 0.9 * before.mse) << arch;
+  }
+}
+
 TEST(TrainPc, Fp32IsTrainedWithTheSameRecipe) {
   TrainPcOptions o;
   o.arch = "dense16,relu,dense";

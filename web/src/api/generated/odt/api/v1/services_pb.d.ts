@@ -1937,6 +1937,20 @@ export declare type TrainOnPcRequest = Message<"odt.api.v1.TrainOnPcRequest"> & 
    * @generated from field: bool dfp16 = 7;
    */
   dfp16: boolean;
+
+  /**
+   * e.g. "conv8x3x3s2,relu,gap,dense" (daemon/worker/README.md); hidden is not looked at then
+   *
+   * @generated from field: string arch = 8;
+   */
+  arch: string;
+
+  /**
+   * random changes of training images, e.g. "shift2,flip"; empty: none
+   *
+   * @generated from field: string augment = 9;
+   */
+  augment: string;
 };
 
 /**
@@ -2719,7 +2733,7 @@ export declare const JobService: GenService<{
     output: typeof CancelJobResponseSchema;
   },
   /**
-   * Trains a fake-quantised dense model on the PC and exports QAT ONNX as a blob.
+   * Trains a fake-quantised model on the PC and exports QAT ONNX as a blob.
    *
    * @generated from rpc odt.api.v1.JobService.TrainOnPc
    */
