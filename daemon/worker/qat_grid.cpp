@@ -179,8 +179,10 @@ std::vector<compiler::Layer> QatNet::exported() {
     QatNode& node = nodes_[n];
     compiler::Layer l;
     l.kind = node.arch.kind;
-    l.name = absl::StrCat("layer", n, "/", op_name(l.kind));
     l.in0 = node.arch.in0;
+    l.name = l.kind == LayerKind::kFlatten && l.in0 > 0
+                 ? compiler::flatten_name(layers[l.in0 - 1u])
+                 : absl::StrCat("layer", n, "/", op_name(l.kind));
     l.in1 = node.arch.in1;
     l.relu = node.relu;
     l.clip_lo = node.clip_lo();
