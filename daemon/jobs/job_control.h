@@ -29,8 +29,8 @@ struct TrainOnPcOptions {
   bool dfp16 = false;  // an image for DFP16 instead of one for 8-bit integers
   std::uint32_t epochs = 0, seed = 0;
   std::string name;
-  std::string arch;     // instead of hidden: layers as daemon/worker/README.md has them
-  std::string augment;  // "shift2,flip"
+  std::string arch = {};     // instead of hidden: layers as daemon/worker/README.md has them
+  std::string augment = {};  // "shift2,flip"
 };
 
 class JobControl {
