@@ -299,13 +299,15 @@ Result<TrainedFiles> package(const compiler::Network& net, bool dfp16) {
   TrainedFiles files;
   files.onnx = compiler::write_onnx(net);
   const std::string file = net.name + ".onnx";
+  compiler::CompileOptions options;
+  options.name = net.name;
+  options.task = net.task;
   compiler::Compiled compiled;
-  ODT_ASSIGN(compiled, compiler::compile(files.onnx, file, {net.name, 0}));
+  ODT_ASSIGN(compiled, compiler::compile(files.onnx, file, options));
   if (dfp16) {
     compiler::Network dfp;
     ODT_ASSIGN(dfp, compiler::to_dfp16(compiled.network));
-    ODT_ASSIGN(compiled,
-               compiler::compile_network(std::move(dfp), files.onnx, file, {net.name, 0}));
+    ODT_ASSIGN(compiled, compiler::compile_network(std::move(dfp), files.onnx, file, options));
   }
   files.image = std::move(compiled.image);
   files.manifest = std::move(compiled.manifest);
