@@ -160,6 +160,8 @@ v1::Dataset to_proto(const model::Dataset& dataset) {
   copy_all(dataset.class_counts, out.mutable_class_counts());
   out.set_source(clean_text(dataset.source));
   out.set_bytes(dataset.bytes);
+  out.set_outputs(dataset.outputs);
+  for (const auto& warning : dataset.warnings) out.add_warnings(clean_text(warning));
   set_meta(dataset.meta, out.mutable_meta());
   return out;
 }

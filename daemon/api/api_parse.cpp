@@ -177,13 +177,70 @@ Result<model::RunSpec> from_proto(const v1::RunSpec& in) {
   return out;
 }
 
+namespace {
+
+// One of the words; the first stands for an empty field where it is empty itself.
+Result<std::string> word_field(const std::string& text, const char* field,
+                               std::initializer_list<const char*> words) {
+  std::string known;
+  for (const char* word : words) {
+    if (text == word) return text;
+    if (*word != '\0') known += std::string(known.empty() ? "" : ", ") + word;
+  }
+  return bad_field(field, "'" + clean_text(text) + "'", "known: " + known);
+}
+
+Status columns_field(const google::protobuf::RepeatedPtrField<std::string>& in, const char* field,
+                     std::vector<std::string>& out) {
+  if (in.size() > 1024) return bad_field(field, std::to_string(in.size()) + " columns; limit 1024");
+  for (const auto& column : in) {
+    ODT_ASSIGN(out.emplace_back(), text_field(column, field, 128, true));
+  }
+  return absl::OkStatus();
+}
+
+Status positive_field(double value, const char* field, double limit, double& out) {
+  if (!(value >= 0 && value <= limit))
+    return bad_field(field, std::to_string(value), "0 to " + std::to_string(limit));
+  out = value;
+  return absl::OkStatus();
+}
+
+Status series_fields(const v1::ImportOptions& in, jobs::ImportOptions& out) {
+  ODT_TRY(positive_field(in.window_s(), "options.window_s", 86400, out.window_s));
+  ODT_TRY(positive_field(in.stride_s(), "options.stride_s", 86400, out.stride_s));
+  ODT_TRY(positive_field(in.sample_rate(), "options.sample_rate", 1e6, out.sample_rate));
+  out.window_steps = in.window_steps();
+  out.stride_steps = in.stride_steps();
+  out.channels = in.channels();
+  ODT_ASSIGN(out.features, text_field(in.features(), "options.features", 256, false));
+  ODT_ASSIGN(out.short_recordings, word_field(in.short_recordings(), "options.short_recordings",
+                                              {"", "refuse", "pad", "drop"}));
+  ODT_ASSIGN(out.series, word_field(in.series(), "options.series", {"", "steps", "rows"}));
+  ODT_ASSIGN(out.pattern, text_field(in.pattern(), "options.pattern", 256, false));
+  ODT_ASSIGN(out.only, text_field(in.only(), "options.only", 1024, false));
+  return absl::OkStatus();
+}
+
+Status table_fields(const v1::ImportOptions& in, jobs::ImportOptions& out) {
+  ODT_ASSIGN(out.missing,
+             word_field(in.missing(), "options.missing", {"", "refuse", "drop", "mean", "zero"}));
+  ODT_ASSIGN(out.label_column, text_field(in.label_column(), "options.label_column", 128, false));
+  ODT_TRY(columns_field(in.target_columns(), "options.target_columns", out.target_columns));
+  ODT_TRY(columns_field(in.drop_columns(), "options.drop_columns", out.drop_columns));
+  ODT_ASSIGN(out.group_column, text_field(in.group_column(), "options.group_column", 128, false));
+  ODT_ASSIGN(out.x_key, text_field(in.x_key(), "options.x_key", 128, false));
+  ODT_ASSIGN(out.y_key, text_field(in.y_key(), "options.y_key", 128, false));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 Result<jobs::ImportOptions> from_proto(const v1::ImportOptions& in) {
   jobs::ImportOptions out;
   ODT_ASSIGN(out.name, text_field(in.name(), "options.name", 64, true));
-  if (in.format() != "idx" && in.format() != "csv")
-    return bad_field("options.format", "'" + clean_text(in.format()) + "'",
-                     "known formats: idx, csv");
-  out.format = in.format();
+  ODT_ASSIGN(out.format, word_field(in.format(), "options.format",
+                                    {"idx", "csv", "npy", "npz", "wav", "edge-impulse", "png"}));
   if (in.resize_size() != 0 && in.resize_size() != 2)
     return bad_field("options.resize", std::to_string(in.resize_size()) + " values",
                      "give height and width, or nothing");
@@ -196,8 +253,17 @@ Result<jobs::ImportOptions> from_proto(const v1::ImportOptions& in) {
   out.heldout = in.heldout();
   out.test = in.test();
   out.seed = in.seed();
-  ODT_ASSIGN(out.label_column, text_field(in.label_column(), "options.label_column", 128, false));
   out.skip = in.skip();
+  if (in.split_size() != 0 && in.split_size() != 3)
+    return bad_field("options.split", std::to_string(in.split_size()) + " values",
+                     "give the parts of train, held-out and test, or nothing");
+  for (const auto part : in.split()) {
+    ODT_TRY(in_range(part, 0u, 1000u, "options.split"));
+    out.split.push_back(part);
+  }
+  out.stratify = in.stratify();
+  ODT_TRY(table_fields(in, out));
+  ODT_TRY(series_fields(in, out));
   return out;
 }
 

@@ -1,3 +1,5 @@
+#include <google/protobuf/util/json_util.h>
+
 #include "api/service_helpers.h"
 
 // ModelService and DatasetService.
@@ -99,6 +101,17 @@ void add_import(ApiService& service, Deps& deps) {
       });
 }
 
+// The names of the stored JSON are those of the messages. Replaces what the response held.
+void add_report(store::BlobStore& blobs, const Hash& hash, v1::GetDatasetResponse& response) {
+  if (hash.is_zero()) return;
+  const auto bytes = blobs.get(hash);
+  if (!bytes.ok()) return;
+  google::protobuf::util::JsonParseOptions lenient;
+  lenient.ignore_unknown_fields = true;
+  if (!google::protobuf::util::JsonStringToMessage(*bytes, &response, lenient).ok())
+    response.Clear();
+}
+
 void add_datasets(ApiService& service, Deps& deps) {
   service.unary<v1::ListDatasetsRequest, v1::ListDatasetsResponse>(
       "ListDatasets", [&deps](const Call&, const v1::ListDatasetsRequest& request,
@@ -121,15 +134,16 @@ void add_datasets(ApiService& service, Deps& deps) {
       "GetDataset", [&deps](const Call&, const v1::GetDatasetRequest& request,
                             Reply<v1::GetDatasetResponse> reply) {
         ODT_FIELD(const Uuid id, uuid_field(request.id(), "id"));
-        answer_from_store(deps.control, reply,
-                          [id](store::ControlStore& store) -> Result<v1::GetDatasetResponse> {
-                            const auto dataset = store.dataset(id);
-                            if (!dataset.ok())
-                              return not_found(dataset.status(), "dataset", id.hex());
-                            v1::GetDatasetResponse response;
-                            *response.mutable_dataset() = to_proto(*dataset);
-                            return response;
-                          });
+        answer_from_store(
+            deps.control, reply,
+            [id, &deps](store::ControlStore& store) -> Result<v1::GetDatasetResponse> {
+              const auto dataset = store.dataset(id);
+              if (!dataset.ok()) return not_found(dataset.status(), "dataset", id.hex());
+              v1::GetDatasetResponse response;
+              add_report(deps.blobs, dataset->report_hash, response);
+              *response.mutable_dataset() = to_proto(*dataset);
+              return response;
+            });
       });
   service.unary<v1::DeleteDatasetRequest, v1::DeleteDatasetResponse>(
       "DeleteDataset", [&deps](const Call& call, const v1::DeleteDatasetRequest& request,

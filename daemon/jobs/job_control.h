@@ -19,6 +19,14 @@ struct ImportOptions {  // odt.api.v1.ImportOptions
   std::uint32_t train = 0, heldout = 0, test = 0, seed = 0;
   std::string label_column;
   std::uint32_t skip = 0;
+  std::vector<std::uint32_t> split;
+  bool stratify = false;
+  std::string missing;
+  std::vector<std::string> target_columns, drop_columns;
+  std::string group_column, x_key, y_key;
+  double window_s = 0, stride_s = 0, sample_rate = 0;
+  std::uint32_t window_steps = 0, stride_steps = 0, channels = 0;
+  std::string features, short_recordings, series, pattern, only;
 };
 struct ImportBlobs {
   Hash data, labels, test_data, test_labels;

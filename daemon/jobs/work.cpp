@@ -15,7 +15,7 @@ using nlohmann::json;
 using Kind = model::Job::Kind;
 
 constexpr char kImage[] = "model.odtm", kManifest[] = "model.json", kOnnx[] = "model.onnx";
-constexpr char kDataset[] = "dataset.odtd";
+constexpr char kDataset[] = "dataset.odtd", kReport[] = "report.json";
 constexpr const char* kSplits[] = {"train", "heldout", "test"};
 
 Result<Hash> hash_of(const json& object, const std::string& key) {
@@ -50,6 +50,7 @@ Result<json> prepare_import(const WorkContext& c, const json& request) {
   json job = request.value("options", json::object());
   job["kind"] = "import";
   job["dataset_out"] = kDataset;
+  job["report_out"] = kReport;
   for (const char* key : {"data", "labels", "test_data", "test_labels"}) {
     Hash hash;
     ODT_ASSIGN(hash, hash_of(request, key));
@@ -212,6 +213,10 @@ Result<std::vector<store::Change>> register_import(const WorkContext& c, const j
   d.class_counts = result.at("class_counts").get<std::vector<std::uint32_t>>();
   d.source = result.at("source").get<std::string>();
   d.bytes = result.at("bytes").get<std::uint64_t>();
+  d.outputs = result.value("outputs", 0u);
+  d.warnings = result.value("warnings", std::vector<std::string>{});
+  ODT_ASSIGN(d.report_hash, hash_of(result, "report_hash"));
+  if (!d.report_hash.is_zero()) ODT_TRY(adopt(c, kReport, d.report_hash));
   job.result_key.assign(d.id.bytes.begin(), d.id.bytes.end());
   return std::vector<store::Change>{store::PutDataset{std::move(d)}};
 }

@@ -48,6 +48,9 @@ struct Dataset {
   std::vector<std::uint32_t> class_counts;
   std::string source;
   std::uint64_t bytes = 0;
+  std::uint32_t outputs = 0;  // regression targets per sample
+  std::vector<std::string> warnings;
+  Hash report_hash;  // blob: report and preview, JSON (data/report.h); zero: none
   Meta meta;
 };
 

@@ -130,6 +130,9 @@ void fields(V& f, model::Dataset& v) {
   f("class_counts", v.class_counts);
   f("source", v.source);
   f("bytes", v.bytes);
+  f("outputs", v.outputs);
+  f("warnings", v.warnings);
+  f("report_hash", v.report_hash);
   f("meta", v.meta);
 }
 template <typename V>

@@ -82,10 +82,15 @@ Result<json> run_derive(const Context& c) {
   data::InputStage stage;
   ODT_ASSIGN(stage, data::parse_input_stage(manifest));
   c.progress(300, "quantising");
+  data::OutputStage output;
+  ODT_ASSIGN(output, data::parse_output_stage(manifest, d));
   data::DerivedBlobs blobs;
-  ODT_ASSIGN(blobs, data::derive_samples(
-                        d, stage, json::parse(manifest).value("n_classes", std::uint32_t{0})));
+  ODT_ASSIGN(blobs, data::derive_samples(d, stage, output));
   json result = {{"sample_set_hash", blobs.sample_set_hash.hex()}};
+  if (output.task == data::OutputStage::Task::kTargets) {
+    result["target_offset"] = output.offset;
+    result["target_scale"] = output.scale;
+  }
   const std::pair<const char*, const std::string*> splits[] = {
       {"train", &blobs.train}, {"heldout", &blobs.heldout}, {"test", &blobs.test}};
   for (const auto& [name, blob] : splits) {

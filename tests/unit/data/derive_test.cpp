@@ -65,6 +65,42 @@ TEST(Derive, BlobsHaveTheSamplesFormat) {
   EXPECT_EQ(blobs->sample_set_hash, sha256(both));
 }
 
+TEST(Derive, RegressionTargetsStandWhereLabelsStand) {
+  Dataset d = small(Dtype::kU8, {0, 255, 128, 129, 1, 2});
+  d.class_names.clear();
+  d.labels = {0, 0, 0};
+  d.outputs = 1;
+  d.targets = {-1, 3, 1.0101f};
+  d.target_min = {-1};
+  d.target_max = {3};
+  const auto out = parse_output_stage(R"({"task":1,"n_classes":1})", d);
+  ASSERT_TRUE(out.ok()) << out.status();
+  EXPECT_THAT(out->offset, ElementsAre(1));
+  EXPECT_THAT(out->scale, ElementsAre(50));
+  const auto blobs = derive_samples(d, stage(-128, 1, 0), *out);
+  ASSERT_TRUE(blobs.ok()) << blobs.status();
+  EXPECT_EQ(blobs->train, std::string("ODTS\x01\x00\x01\x01\x02\x00\x00\x00\x02\x00\x00\x00", 16) +
+                              std::string("\x9c\x64\x00\x00", 4) +
+                              std::string("\x80\x7f\x00\x01", 4));
+  EXPECT_EQ(blobs->test[16], 1) << "0.505 rounds half up";
+  const auto own =
+      parse_output_stage(R"({"task":1,"n_classes":1,"targets":{"offset":[0],"scale":[1000]}})", d);
+  ASSERT_TRUE(own.ok());
+  EXPECT_EQ(quantize_target(*own, 0, -1), -128);
+  EXPECT_EQ(quantize_target(*own, 0, 3), 127);
+}
+
+TEST(Derive, TheDatasetFitsTheModelsTask) {
+  Dataset d = small(Dtype::kU8, {0, 255, 128, 129, 1, 2});
+  EXPECT_THAT(std::string(parse_output_stage(R"({"task":1,"n_classes":1})", d).status().message()),
+              HasSubstr("the dataset has 2 classes; the model is a regression of 1 values"));
+  EXPECT_TRUE(parse_output_stage(R"({"task":2,"n_classes":2})", d).ok());
+  d.class_names.clear();
+  EXPECT_THAT(std::string(parse_output_stage(R"({"n_classes":2})", d).status().message()),
+              HasSubstr("neither classes nor targets; the model tells 2 apart"));
+  EXPECT_FALSE(parse_output_stage(R"({"task":7})", d).ok());
+}
+
 TEST(Derive, MisfitsAreRefused) {
   const auto d = small(Dtype::kU8, {0, 255, 128, 129, 1, 2});
   InputStage in = stage(0, 1, 0);
