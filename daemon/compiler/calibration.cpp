@@ -100,6 +100,10 @@ Result<Task> read_task(const Graph& graph, std::optional<Task> asked,
     if (it->second == "autoencode") return Task::kAutoencode;
     return bad_key(graph, "odt.task", "classify, regress or autoencode");
   }
+  // Calibrated for cross-entropy: a classifier, even with as many classes as inputs.
+  if (const auto it = graph.metadata.find("odt.ce_scale");
+      it != graph.metadata.end() && it->second != "0")
+    return Task::kClassify;
   std::int64_t outputs = 1;
   for (auto d : output) outputs *= d;
   if (outputs == 1) return Task::kRegress;

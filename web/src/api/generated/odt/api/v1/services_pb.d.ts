@@ -10,7 +10,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Board, Dataset, EpochResult, Evaluation, Event, Job, Model, Port, Run, RunEvent, RunSpec, Snapshot, TelemetryFrame, Upload } from "./types_pb.js";
+import type { Board, Dataset, DatasetPreview, DatasetReport, EpochResult, Evaluation, Event, Job, Model, Port, Run, RunEvent, RunSpec, Snapshot, TelemetryFrame, Upload } from "./types_pb.js";
 
 /**
  * Describes the file odt/api/v1/services.proto.
@@ -734,7 +734,7 @@ export declare type ImportOptions = Message<"odt.api.v1.ImportOptions"> & {
   name: string;
 
   /**
-   * "idx", "csv"
+   * "idx", "csv", "npy", "npz", "wav", "edge-impulse", "png"
    *
    * @generated from field: string format = 2;
    */
@@ -791,6 +791,133 @@ export declare type ImportOptions = Message<"odt.api.v1.ImportOptions"> & {
    * @generated from field: uint32 skip = 10;
    */
   skip: number;
+
+  /**
+   * parts of train, held-out, test where the counts are 0; absent: 80, 10, 10
+   *
+   * @generated from field: repeated uint32 split = 11;
+   */
+  split: number[];
+
+  /**
+   * IDX, CSV: every class in proportion (the other formats always do)
+   *
+   * @generated from field: bool stratify = 12;
+   */
+  stratify: boolean;
+
+  /**
+   * values that are not there: "refuse" (default), "drop", "mean", "zero"
+   *
+   * @generated from field: string missing = 13;
+   */
+  missing: string;
+
+  /**
+   * CSV: regression
+   *
+   * @generated from field: repeated string target_columns = 14;
+   */
+  targetColumns: string[];
+
+  /**
+   * CSV: left out
+   *
+   * @generated from field: repeated string drop_columns = 15;
+   */
+  dropColumns: string[];
+
+  /**
+   * CSV: column of the recording; files: "folder", "recording" or a field of pattern
+   *
+   * @generated from field: string group_column = 16;
+   */
+  groupColumn: string;
+
+  /**
+   * NPZ: array of the values, of the labels
+   *
+   * @generated from field: string x_key = 17;
+   */
+  xKey: string;
+
+  /**
+   * @generated from field: string y_key = 18;
+   */
+  yKey: string;
+
+  /**
+   * series: length of a sample, in seconds or steps
+   *
+   * @generated from field: double window_s = 19;
+   */
+  windowS: number;
+
+  /**
+   * @generated from field: uint32 window_steps = 20;
+   */
+  windowSteps: number;
+
+  /**
+   * from one sample to the next; absent: the window
+   *
+   * @generated from field: double stride_s = 21;
+   */
+  strideS: number;
+
+  /**
+   * @generated from field: uint32 stride_steps = 22;
+   */
+  strideSteps: number;
+
+  /**
+   * resample to Hz; 0: as it is
+   *
+   * @generated from field: double sample_rate = 23;
+   */
+  sampleRate: number;
+
+  /**
+   * what a sample of a series is made of (daemon/data/README.md)
+   *
+   * @generated from field: string features = 24;
+   */
+  features: string;
+
+  /**
+   * "refuse", "pad", "drop"
+   *
+   * @generated from field: string short_recordings = 25;
+   */
+  shortRecordings: string;
+
+  /**
+   * CSV, NPY as recordings: "steps", "rows"
+   *
+   * @generated from field: string series = 26;
+   */
+  series: string;
+
+  /**
+   * PNG: 1 or 3; series of rows: channels of a step
+   *
+   * @generated from field: uint32 channels = 27;
+   */
+  channels: number;
+
+  /**
+   * files: how a name tells class and fields
+   *
+   * @generated from field: string pattern = 28;
+   */
+  pattern: string;
+
+  /**
+   * files: fields that are taken
+   *
+   * @generated from field: string only = 29;
+   */
+  only: string;
 };
 
 /**
@@ -814,14 +941,14 @@ export declare type ImportDatasetRequest = Message<"odt.api.v1.ImportDatasetRequ
   options?: ImportOptions | undefined;
 
   /**
-   * images (IDX, plain or gz) or CSV
+   * a file of the format, or a tar of files and folders (zip: wav, edge-impulse, png)
    *
    * @generated from field: bytes data_blob = 3;
    */
   dataBlob: Uint8Array;
 
   /**
-   * IDX labels
+   * labels: IDX, NPY
    *
    * @generated from field: bytes label_blob = 4;
    */
@@ -933,6 +1060,18 @@ export declare type GetDatasetResponse = Message<"odt.api.v1.GetDatasetResponse"
    * @generated from field: odt.api.v1.Dataset dataset = 1;
    */
   dataset?: Dataset | undefined;
+
+  /**
+   * absent: imported before there were reports
+   *
+   * @generated from field: odt.api.v1.DatasetReport report = 2;
+   */
+  report?: DatasetReport | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.DatasetPreview preview = 3;
+   */
+  preview?: DatasetPreview | undefined;
 };
 
 /**

@@ -716,6 +716,20 @@ export declare type Dataset = Message<"odt.api.v1.Dataset"> & {
    * @generated from field: odt.api.v1.Meta meta = 14;
    */
   meta?: Meta | undefined;
+
+  /**
+   * regression targets per sample; 0: none
+   *
+   * @generated from field: uint32 outputs = 15;
+   */
+  outputs: number;
+
+  /**
+   * of the import
+   *
+   * @generated from field: repeated string warnings = 16;
+   */
+  warnings: string[];
 };
 
 /**
@@ -723,6 +737,264 @@ export declare type Dataset = Message<"odt.api.v1.Dataset"> & {
  * Use `create(DatasetSchema)` to create a new message.
  */
 export declare const DatasetSchema: GenMessage<Dataset>;
+
+/**
+ * What an import found.
+ *
+ * @generated from message odt.api.v1.DatasetReport
+ */
+export declare type DatasetReport = Message<"odt.api.v1.DatasetReport"> & {
+  /**
+   * of the source
+   *
+   * @generated from field: uint64 rows = 1;
+   */
+  rows: bigint;
+
+  /**
+   * with missing values
+   *
+   * @generated from field: uint64 dropped_rows = 2;
+   */
+  droppedRows: bigint;
+
+  /**
+   * @generated from field: uint64 missing_cells = 3;
+   */
+  missingCells: bigint;
+
+  /**
+   * @generated from field: repeated odt.api.v1.DatasetReport.Split splits = 4;
+   */
+  splits: DatasetReport_Split[];
+
+  /**
+   * samples whose values equal those of one before them
+   *
+   * @generated from field: uint32 duplicates = 5;
+   */
+  duplicates: number;
+
+  /**
+   * held-out and test samples that are in train too
+   *
+   * @generated from field: uint32 leaked = 6;
+   */
+  leaked: number;
+
+  /**
+   * duplicates under another label or target
+   *
+   * @generated from field: uint32 conflicting = 7;
+   */
+  conflicting: number;
+
+  /**
+   * values that are the same in every sample
+   *
+   * @generated from field: uint32 constant = 8;
+   */
+  constant: number;
+
+  /**
+   * the first 1024
+   *
+   * @generated from field: repeated odt.api.v1.DatasetReport.Feature features = 9;
+   */
+  features: DatasetReport_Feature[];
+
+  /**
+   * @generated from field: repeated string warnings = 10;
+   */
+  warnings: string[];
+};
+
+/**
+ * Describes the message odt.api.v1.DatasetReport.
+ * Use `create(DatasetReportSchema)` to create a new message.
+ */
+export declare const DatasetReportSchema: GenMessage<DatasetReport>;
+
+/**
+ * @generated from message odt.api.v1.DatasetReport.Split
+ */
+export declare type DatasetReport_Split = Message<"odt.api.v1.DatasetReport.Split"> & {
+  /**
+   * "train", "held-out", "test"
+   *
+   * @generated from field: string split = 1;
+   */
+  split: string;
+
+  /**
+   * @generated from field: uint32 samples = 2;
+   */
+  samples: number;
+
+  /**
+   * @generated from field: repeated uint32 class_counts = 3;
+   */
+  classCounts: number[];
+
+  /**
+   * recordings
+   *
+   * @generated from field: uint32 groups = 4;
+   */
+  groups: number;
+};
+
+/**
+ * Describes the message odt.api.v1.DatasetReport.Split.
+ * Use `create(DatasetReport_SplitSchema)` to create a new message.
+ */
+export declare const DatasetReport_SplitSchema: GenMessage<DatasetReport_Split>;
+
+/**
+ * @generated from message odt.api.v1.DatasetReport.Feature
+ */
+export declare type DatasetReport_Feature = Message<"odt.api.v1.DatasetReport.Feature"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * over all splits, as are mean and deviation
+   *
+   * @generated from field: float min = 2;
+   */
+  min: number;
+
+  /**
+   * @generated from field: float max = 3;
+   */
+  max: number;
+
+  /**
+   * @generated from field: double mean = 4;
+   */
+  mean: number;
+
+  /**
+   * @generated from field: double deviation = 5;
+   */
+  deviation: number;
+
+  /**
+   * in the source, before they were filled
+   *
+   * @generated from field: uint64 missing = 6;
+   */
+  missing: bigint;
+};
+
+/**
+ * Describes the message odt.api.v1.DatasetReport.Feature.
+ * Use `create(DatasetReport_FeatureSchema)` to create a new message.
+ */
+export declare const DatasetReport_FeatureSchema: GenMessage<DatasetReport_Feature>;
+
+/**
+ * A few samples of each class as source values.
+ *
+ * @generated from message odt.api.v1.DatasetPreview
+ */
+export declare type DatasetPreview = Message<"odt.api.v1.DatasetPreview"> & {
+  /**
+   * "image", "series", "table"
+   *
+   * @generated from field: string kind = 1;
+   */
+  kind: string;
+
+  /**
+   * @generated from field: repeated uint32 shape = 2;
+   */
+  shape: number[];
+
+  /**
+   * @generated from field: string unit = 3;
+   */
+  unit: string;
+
+  /**
+   * Hz; 0: unknown or none
+   *
+   * @generated from field: float sample_rate = 4;
+   */
+  sampleRate: number;
+
+  /**
+   * @generated from field: repeated string value_names = 5;
+   */
+  valueNames: string[];
+
+  /**
+   * @generated from field: repeated string target_names = 6;
+   */
+  targetNames: string[];
+
+  /**
+   * by class; at most 60, and 131072 values in all
+   *
+   * @generated from field: repeated odt.api.v1.DatasetPreview.Sample samples = 7;
+   */
+  samples: DatasetPreview_Sample[];
+};
+
+/**
+ * Describes the message odt.api.v1.DatasetPreview.
+ * Use `create(DatasetPreviewSchema)` to create a new message.
+ */
+export declare const DatasetPreviewSchema: GenMessage<DatasetPreview>;
+
+/**
+ * @generated from message odt.api.v1.DatasetPreview.Sample
+ */
+export declare type DatasetPreview_Sample = Message<"odt.api.v1.DatasetPreview.Sample"> & {
+  /**
+   * in the dataset, train first
+   *
+   * @generated from field: uint32 index = 1;
+   */
+  index: number;
+
+  /**
+   * @generated from field: string split = 2;
+   */
+  split: string;
+
+  /**
+   * empty: none
+   *
+   * @generated from field: string label = 3;
+   */
+  label: string;
+
+  /**
+   * @generated from field: string group = 4;
+   */
+  group: string;
+
+  /**
+   * @generated from field: repeated float targets = 5;
+   */
+  targets: number[];
+
+  /**
+   * as many as the shape says, [N] or [C,H,W]
+   *
+   * @generated from field: repeated float values = 6;
+   */
+  values: number[];
+};
+
+/**
+ * Describes the message odt.api.v1.DatasetPreview.Sample.
+ * Use `create(DatasetPreview_SampleSchema)` to create a new message.
+ */
+export declare const DatasetPreview_SampleSchema: GenMessage<DatasetPreview_Sample>;
 
 /**
  * @generated from message odt.api.v1.Snapshot

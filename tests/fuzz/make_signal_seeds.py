@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Writes the committed seeds of fuzz_wav, fuzz_edge_impulse and fuzz_png.
 
-usage: make_data_seeds.py
+usage: make_signal_seeds.py
 """
 
 import json

@@ -1,0 +1,54 @@
+"""Files of the user's become datasets: formats, reports, previews and what is refused."""
+from world import World, refused
+
+
+def rows(n, kind=lambda i: "ab"[i % 2]):
+    return "x,y,dead,kind\n" + "".join(f"{i},{i * 7 % 50 - 20},3,{kind(i)}\n" for i in range(n))
+
+
+def test_import_reports(bin_dir):
+    with World(bin_dir) as world:
+        table = world.root / "table.csv"
+        table.write_text(rows(100).replace("\n4,", "\n,") + "1,-13,3,b\n")
+        refused(world, "data", "import", table, says=["table.csv: line 6, column 0 (x)", "--missing"])
+        made = world.ctl("data", "import", table, "--missing", "zero", "--stratify")
+        assert (made["name"], made["dtype"], made["shape"]) == ("table", "i8", [3]), made
+        assert made["class_counts"] == [50, 51] and made["report"]["missing_cells"] == 1, made
+        shown = world.ctl("data", "show", "table")
+        assert shown["report"]["duplicates"] == 1 and shown["report"]["constant"] == 1, shown["report"]
+        assert any("dead" in w for w in shown["warnings"]), shown["warnings"]
+        assert [f["name"] for f in shown["report"]["features"]] == ["x", "y", "dead"]
+        sample = world.ctl("data", "show", "table", "--sample", 0)
+        assert sample["label"] == "a" and len(sample["values"]) == 3, sample
+        refused(world, "data", "show", "table", "--sample", 99, code=4, says=["99"])
+        text = world.ctl_raw("data", "show", "table", "--sample", 0).stdout
+        assert "class a" in text and "dead" in text, text
+
+
+def test_import_of_several_files(bin_dir):
+    with World(bin_dir) as world:
+        folder = world.root / "runs"
+        (folder / "late").mkdir(parents=True)
+        (folder / "a.csv").write_text(rows(30))
+        (folder / "late" / "b.csv").write_text(rows(20))
+        (folder / ".hidden.csv").write_text("broken")
+        made = world.ctl("data", "import", folder, "--split", "60,20,20")
+        assert (made["name"], made["train"], made["heldout"], made["test"]) == ("runs", 30, 10, 10), made
+        again = world.ctl("data", "import", folder / "a.csv", folder / "late" / "b.csv", "--split", "60,20,20",
+                          "--name", "again")
+        assert again["train"] == 30, again
+        (folder / "late" / "b.csv").write_text("x,y,dead,kind\n1,2,3,a\n1,oops,3,b\n")
+        refused(world, "data", "import", folder, code=6, says=["runs/late/b.csv: line 3, column 1 (y)", "oops"])
+        refused(world, "data", "import", folder / "a.csv", folder / "late" / "b.csv", "--name", "z", code=6,
+                says=["b.csv: line 3"])
+        assert len(world.ctl("data", "list")) == 2
+
+
+def test_regression_data(bin_dir):
+    with World(bin_dir) as world:
+        table = world.root / "weather.csv"
+        table.write_text("a;b;t\n" + "".join(f"{i};{i % 7},5;{i / 4}\n" for i in range(40)))
+        made = world.ctl("data", "import", table, "--target-column", "t")
+        assert made["outputs"] == 1 and made["n_classes"] == 0 and made["dtype"] == "f32", made
+        sample = world.ctl("data", "show", "weather", "--sample", 1)
+        assert sample["targets"][0] * 4 == sample["values"][0], sample
