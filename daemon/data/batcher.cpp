@@ -1,5 +1,6 @@
 #include "data/batcher.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -7,6 +8,7 @@ namespace odt::data {
 namespace {
 
 constexpr std::size_t kHeader = 16;
+constexpr std::uint32_t kMaxTargets = 128;
 
 std::uint32_t read_u32(const std::string& blob, std::size_t at) {
   const auto* p = reinterpret_cast<const unsigned char*>(blob.data()) + at;
@@ -21,7 +23,7 @@ Status bad(const std::string& what) {
 
 }  // namespace
 
-Result<SampleSet> SampleSet::parse(std::shared_ptr<const std::string> blob) {
+Result<SampleSet> SampleSet::parse(std::shared_ptr<const std::string> blob, std::uint32_t outputs) {
   if (blob->size() < kHeader)
     return bad("file of " + std::to_string(blob->size()) + " bytes; expected at least 16");
   if (std::memcmp(blob->data(), "ODTS", 4) != 0) return bad("magic is not 'ODTS'");
@@ -34,31 +36,41 @@ Result<SampleSet> SampleSet::parse(std::shared_ptr<const std::string> blob) {
   set.dtype_ = static_cast<Dtype>(dtype);
   set.count_ = read_u32(*blob, 8);
   set.sample_len_ = read_u32(*blob, 12);
-  const std::uint64_t expected =
-      samples_bytes(set.count_, std::uint64_t{set.sample_len_} * (dtype == 3 ? 2 : 1));
+  const int flags = static_cast<unsigned char>((*blob)[7]);
+  if (flags > 1) return bad("flags " + std::to_string(flags) + "; expected 0, or 1 (targets)");
+  set.targets_ = flags == 1;
+  const std::uint64_t bytes = set.sample_bytes();
+  if (set.targets_) set.label_len_ = std::max(outputs, 1u);
+  // The fewest targets that give the size.
+  if (set.targets_ && outputs == 0 && set.count_ > 0)
+    while (set.label_len_ < kMaxTargets &&
+           samples_bytes(set.count_, bytes, set.label_len_) < blob->size())
+      ++set.label_len_;
+  const std::uint64_t expected = samples_bytes(set.count_, bytes, set.label_len_);
   if (expected != blob->size())
     return bad("file of " + std::to_string(blob->size()) + " bytes; " + std::to_string(set.count_) +
                " samples of " + std::to_string(set.sample_len_) + " values need " +
                std::to_string(expected));
   set.labels_ = kHeader;
-  set.data_ = kHeader + (std::size_t{set.count_} + 3) / 4 * 4;
+  set.data_ = kHeader + (std::size_t{set.count_} * set.label_len_ + 3) / 4 * 4;
   set.blob_ = std::move(blob);
   return set;
 }
 
 std::int8_t SampleSet::label(std::uint32_t i) const {
-  return static_cast<std::int8_t>((*blob_)[labels_ + i]);
+  return static_cast<std::int8_t>((*blob_)[labels_ + std::size_t{i} * label_len_]);
 }
 
 std::string SampleSet::batch(const std::uint32_t* index, std::uint32_t n) const {
   const std::size_t bytes = sample_bytes();
-  std::string out(samples_bytes(n, bytes), '\0');
+  std::string out(samples_bytes(n, bytes, label_len_), '\0');
   std::memcpy(out.data(), blob_->data(), 8);
   write_u32(out, 8, n);
   write_u32(out, 12, sample_len_);
-  const std::size_t data = kHeader + (std::size_t{n} + 3) / 4 * 4;
+  const std::size_t data = kHeader + (std::size_t{n} * label_len_ + 3) / 4 * 4;
   for (std::uint32_t i = 0; i < n; ++i) {
-    out[kHeader + i] = (*blob_)[labels_ + index[i]];
+    std::memcpy(out.data() + kHeader + std::size_t{i} * label_len_,
+                blob_->data() + labels_ + std::size_t{index[i]} * label_len_, label_len_);
     std::memcpy(out.data() + data + std::size_t{i} * bytes,
                 blob_->data() + data_ + std::size_t{index[i]} * bytes, bytes);
   }

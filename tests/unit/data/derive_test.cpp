@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+
+#include "data/batcher.h"
 
 namespace odt::data {
 namespace {
@@ -88,6 +91,25 @@ TEST(Derive, RegressionTargetsStandWhereLabelsStand) {
   ASSERT_TRUE(own.ok());
   EXPECT_EQ(quantize_target(*own, 0, -1), -128);
   EXPECT_EQ(quantize_target(*own, 0, 3), 127);
+}
+
+TEST(SampleSetTargets, BatchesCarryTheTargetsOfTheirSamples) {
+  const std::vector<std::int8_t> targets = {1, 2, 3, 4, 5, 6, 7, 8, -9, 10};
+  const auto blob = std::make_shared<const std::string>(
+      encode_target_samples(Dtype::kU8, 1, 5, targets, {50, 51, 52, 53, 54}));
+  const auto set = SampleSet::parse(blob);
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(set->label_len(), 2u);
+  const std::uint32_t index[] = {4, 0};
+  const std::string batch = set->batch(index, 2);
+  EXPECT_EQ(batch[7], 1);
+  EXPECT_EQ(batch.substr(16), std::string("\xf7\x0a\x01\x02\x36\x32", 6));
+  EXPECT_FALSE(SampleSet::parse(blob, 3).ok());
+  // One sample of one target: its padding could be more of them.
+  const auto one =
+      std::make_shared<const std::string>(encode_target_samples(Dtype::kU8, 1, 1, {7, 8}, {9}));
+  EXPECT_EQ(SampleSet::parse(one)->label_len(), 1u);
+  EXPECT_EQ(SampleSet::parse(one, 2)->label_len(), 2u);
 }
 
 TEST(Derive, TheDatasetFitsTheModelsTask) {
