@@ -46,6 +46,24 @@ void add_model_reads(ApiService& service, Deps& deps) {
       });
 }
 
+Result<jobs::CompileChoice> compile_choice(const v1::AddModelRequest& request) {
+  static const char* const kArithmetic[] = {"", "int8", "dfp16"};
+  static const char* const kInput[] = {"", "u8", "i8", "s16"};
+  const int arithmetic = request.arithmetic(), input = request.input();
+  if (arithmetic < 0 || arithmetic > 2)
+    return bad_field("arithmetic", std::to_string(arithmetic) + "; expected INT8 or DFP16");
+  if (input < 0 || input > 3)
+    return bad_field("input", std::to_string(input) + "; expected U8, S8 or S16");
+  jobs::CompileChoice choice{kArithmetic[arithmetic], kInput[input], std::nullopt};
+  if (request.has_input_exponent()) {
+    choice.input_exponent = request.input_exponent();
+    if (*choice.input_exponent < -15 || *choice.input_exponent > 7)
+      return bad_field("input_exponent",
+                       std::to_string(*choice.input_exponent) + "; expected -15 to 7");
+  }
+  return choice;
+}
+
 void add_model_changes(ApiService& service, Deps& deps) {
   service.unary<v1::AddModelRequest, v1::AddModelResponse>(
       "AddModel", [&deps](const Call& call, const v1::AddModelRequest& request,
@@ -57,7 +75,9 @@ void add_model_changes(ApiService& service, Deps& deps) {
                                  std::to_string(request.trainable_layers()) + "; limit 16"));
         if (const Status there = blob_is_here(deps.blobs, blob, "onnx_blob"); !there.ok())
           return reply(there);
-        deps.jobs.add_model(call.ctx, blob, name, request.trainable_layers(),
+        jobs::CompileChoice choice;
+        ODT_FIELD(choice, compile_choice(request));
+        deps.jobs.add_model(call.ctx, blob, name, request.trainable_layers(), choice,
                             answer_with<v1::AddModelResponse, model::Job>(
                                 reply, &v1::AddModelResponse::mutable_job));
       });

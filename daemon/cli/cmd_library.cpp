@@ -40,14 +40,30 @@ void show_model(Context& context, const v1::Model& m) {
   context.print(layers);
 }
 
-Status add_model_file(Context& context, const std::string& file, std::string name,
-                      std::uint32_t trainable) {
+// Options of "model add"; the request has those that the API takes as they are.
+struct ModelOptions {
+  std::string file, name, arithmetic, dtype;
+  std::uint32_t trainable = 0;
+  std::optional<std::int32_t> exponent;
+};
+
+Status add_model_file(Context& context, const ModelOptions& o) {
+  const std::string& file = o.file;
+  std::string name = o.name;
   if (name.empty()) name = fs::path(file).stem().string();
   ODT_ASSIGN(const std::string blob, upload_file(context, file));
   v1::AddModelRequest request;
   request.set_onnx_blob(blob);
   request.set_name(name);
-  request.set_trainable_layers(trainable);
+  request.set_trainable_layers(o.trainable);
+  if (!o.arithmetic.empty())
+    request.set_arithmetic(o.arithmetic == "int8" ? v1::MODEL_ARITHMETIC_INT8
+                                                  : v1::MODEL_ARITHMETIC_DFP16);
+  if (!o.dtype.empty())
+    request.set_input(o.dtype == "u8"   ? v1::MODEL_INPUT_U8
+                      : o.dtype == "i8" ? v1::MODEL_INPUT_S8
+                                        : v1::MODEL_INPUT_S16);
+  if (o.exponent) request.set_input_exponent(*o.exponent);
   ODT_ASSIGN(const auto started, context.call<v1::AddModelResponse>(request));
   const auto ended = wait_for_job(context, started.job());
   if (!ended.ok()) return name_file(ended.status(), file, name + ".onnx");
@@ -91,14 +107,22 @@ void add_model(CLI::App& app, Context& context) {
   CLI::App* model = app.add_subcommand("model", "Models: add an ONNX file, list, show, rm");
   model->require_subcommand(1);
   const auto word = std::make_shared<std::string>();
-  const auto name = std::make_shared<std::string>();
-  const auto trainable = std::make_shared<std::uint32_t>(0);
+  const auto options = std::make_shared<ModelOptions>();
   CLI::App* sub = model->add_subcommand("add", "Compile an ONNX file into a model image");
-  sub->add_option("FILE", *word, "Quantised ONNX")->required();
-  sub->add_option("--name", *name, "Default: the file's name");
-  sub->add_option("--trainable", *trainable, "Train the last N layers (default: all)");
-  sub->callback([&context, word, name, trainable] {
-    context.action = [=, &context] { return add_model_file(context, *word, *name, *trainable); };
+  sub->add_option("FILE", options->file, "ONNX, quantised or float32")->required();
+  sub->add_option("--name", options->name, "Default: the file's name");
+  sub->add_option("--trainable", options->trainable, "Train the last N layers (default: all)");
+  sub->add_option("--arith", options->arithmetic,
+                  "int8 or dfp16 (default: int8 of quantised files, dfp16 of float32 files)")
+      ->check(CLI::IsMember({"int8", "dfp16"}));
+  sub->add_option("--input-exponent", options->exponent,
+                  "Float32 files: value = integer * 2^E, -15 to 7")
+      ->check(CLI::Range(-15, 7));
+  sub->add_option("--input-dtype", options->dtype,
+                  "Float32 files: s16 (default), or u8 or i8: samples are taken as they are")
+      ->check(CLI::IsMember({"u8", "i8", "s16"}));
+  sub->callback([&context, options] {
+    context.action = [=, &context] { return add_model_file(context, *options); };
   });
   sub = model->add_subcommand("list", "All models, newest first");
   sub->callback([&context] { context.action = [&context] { return list_models(context); }; });

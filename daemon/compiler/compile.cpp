@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/dfp.h"
+#include "compiler/exponents.h"
 #include "compiler/image_writer.h"
 #include "compiler/manifest.h"
 #include "compiler/match.h"
@@ -71,6 +72,7 @@ Result<Network> match_quantised(const Graph& graph, const CompileOptions& option
         ": the type of the input is given, and the file is quantised: its own blocks say it");
   Network network;
   ODT_ASSIGN(network, match(graph, options.task));
+  ODT_TRY(read_exponents(graph, network));
   if (options.arithmetic != Arithmetic::kDfp16) return network;
   auto dfp = to_dfp16(network);
   if (dfp.ok()) return dfp;

@@ -225,12 +225,12 @@ class Folder {
   void exact_average(int id) {
     const FloatOp& op = at(id);
     const Shape& in = g_.shape_of(op.in0);
-    const std::uint32_t area = op.kind == FloatKind::kGap
-                                   ? in[1] * in[2]
-                                   : std::uint32_t{op.geometry.k_h} * op.geometry.k_w;
-    const std::uint32_t r = (65536 + area) / (2 * area);
+    const std::uint64_t area = op.kind == FloatKind::kGap
+                                   ? std::uint64_t{in[1]} * in[2]
+                                   : std::uint64_t{op.geometry.k_h} * op.geometry.k_w;
+    const std::uint64_t r = (65536 + area) / (2 * area);
     if (r == 0) return;  // firmware/odt refuses it
-    const double gain = 32768.0 / (static_cast<double>(area) * r);
+    const double gain = 32768.0 / static_cast<double>(area * r);
     if (gain != 1)
       scale_behind(id, std::vector<double>(op.out[0], gain), std::vector<double>(op.out[0], 0), -1);
   }

@@ -56,6 +56,12 @@ class Reader {
     for (const Node& node : graph_.nodes) {
       Value out;
       ODT_ASSIGN(out, step(node));
+      std::int64_t count = 1;
+      for (const auto d : out.dims) count = std::min<std::int64_t>(count * d, 65536);
+      if (count > 65535)
+        return absl::OutOfRangeError(absl::StrCat(where(graph_, node), "its output [",
+                                                  absl::StrJoin(out.dims, ","),
+                                                  "] has over 65535 values"));
       values_[node.outputs[0]] = out;
     }
     const auto it = values_.find(graph_.output);
@@ -392,6 +398,7 @@ class Reader {
         : node.inputs.size() > 1 && graph_.constant(node.inputs[1]) != nullptr
             ? graph_.constant(node.inputs[1])->size()
             : node.ints("axes").size();
+    if (n_axes > 2) return refused(node, absl::StrCat(n_axes, " axes"));
     Dims axes;
     ODT_ASSIGN(axes, read_axes(graph_, node, from.size() + n_axes));
     Dims to = from;

@@ -249,6 +249,7 @@ Result<std::vector<std::int64_t>> read_axes(const Graph& graph, const Node& node
     if (a < 0) a += n;
   }
   std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
   return axes;
 }
 

@@ -30,9 +30,12 @@ class Writer {
       const Layer& l = net_.layers[n];
       ODT_TRY(tensor(tensors + (n + 1) * kTensorBytes, l.out_shape,
                      storage_of_tensor(net_, static_cast<std::uint16_t>(n + 1))));
+      if (net_.arithmetic == Arithmetic::kInteger)
+        set<std::int8_t>(tensors + (n + 1) * kTensorBytes + 2, l.e_out);
       op(ops + n * kOpBytes, n, l);
     }
-    set<std::int8_t>(tensors + n_ops * kTensorBytes + 2, net_.target_exponent);
+    if (net_.arithmetic == Arithmetic::kDfp16)
+      set<std::int8_t>(tensors + n_ops * kTensorBytes + 2, net_.target_exponent);
     const Calibration& c = net_.calibration;
     if (!c.target_correct.empty()) {
       set<std::uint32_t>(28, section(c.target_correct));

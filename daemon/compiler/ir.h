@@ -68,6 +68,7 @@ struct Layer {
   std::vector<std::uint8_t> k;     // as offset, 0..31; ADD, DFP16: none
   std::int8_t e_w = 0,
               e_b = 0;        // exponents of weights (0: unknown, but for DFP16) and DFP16 offsets
+  std::int8_t e_out = 0;      // integer: exponent of the output, 0: unknown
   ConvGeometry conv;          // kConv, kMaxPool, kAvgPool
   Shape in_shape, out_shape;  // of in0, of the output
 

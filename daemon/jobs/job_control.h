@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,11 +42,19 @@ struct TrainOnPcOptions {
   std::string augment = {};  // "shift2,flip"
 };
 
+// How an ONNX file becomes a model; empty: as the file says.
+struct CompileChoice {
+  std::string arithmetic;   // "int8", "dfp16"
+  std::string input_dtype;  // "u8", "i8", "s16"
+  std::optional<std::int32_t> input_exponent;
+};
+
 class JobControl {
  public:
   virtual ~JobControl() = default;
   virtual void add_model(CallContext ctx, Hash onnx_blob, std::string name,
-                         std::uint32_t trainable_layers, Done<model::Job> done) = 0;
+                         std::uint32_t trainable_layers, CompileChoice choice,
+                         Done<model::Job> done) = 0;
   virtual void import_dataset(CallContext ctx, ImportOptions options, ImportBlobs blobs,
                               Done<model::Job> done) = 0;
   virtual void train_on_pc(CallContext ctx, TrainOnPcOptions options, Done<model::Job> done) = 0;

@@ -181,11 +181,14 @@ void JobRunner::stop() {
 }
 
 void JobRunner::add_model(CallContext ctx, Hash onnx_blob, std::string name,
-                          std::uint32_t trainable_layers, Done<Job> done) {
+                          std::uint32_t trainable_layers, CompileChoice choice, Done<Job> done) {
   Impl& s = *impl_;
   if (name.empty()) name = "model-" + onnx_blob.hex().substr(0, 6);
   json request = {
       {"onnx", onnx_blob.hex()}, {"name", name}, {"trainable_layers", trainable_layers}};
+  if (!choice.arithmetic.empty()) request["arithmetic"] = choice.arithmetic;
+  if (!choice.input_dtype.empty()) request["input_dtype"] = choice.input_dtype;
+  if (choice.input_exponent) request["input_exponent"] = *choice.input_exponent;
   s.submit_later(
       ctx, Job::Kind::kCompile, std::move(request),
       [&s, onnx_blob](ControlStore&) { return s.need_blob(onnx_blob, "model"); }, std::move(done));

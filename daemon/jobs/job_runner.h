@@ -50,7 +50,7 @@ class JobRunner final : public JobControl {
   void stop();
 
   void add_model(CallContext ctx, Hash onnx_blob, std::string name, std::uint32_t trainable_layers,
-                 Done<model::Job> done) override;
+                 CompileChoice choice, Done<model::Job> done) override;
   void import_dataset(CallContext ctx, ImportOptions options, ImportBlobs blobs,
                       Done<model::Job> done) override;
   // With a name also compiles the ONNX and adds the model; result_key is then the model hash,

@@ -37,13 +37,16 @@ Result<json> prepare_compile(const WorkContext& c, const json& request) {
   std::string path;
   ODT_ASSIGN(path, blob_file(c, onnx, "in.onnx"));
   const std::string name = request.value("name", "");
-  return json{{"kind", "compile"},
+  json job = {{"kind", "compile"},
               {"onnx", path},
               {"file", (name.empty() ? "model" : name) + ".onnx"},
               {"name", name},
               {"trainable_layers", request.value("trainable_layers", 0u)},
               {"image_out", kImage},
               {"manifest_out", kManifest}};
+  for (const char* key : {"arithmetic", "input_dtype", "input_exponent"})
+    if (request.contains(key)) job[key] = request[key];
+  return job;
 }
 
 Result<json> prepare_import(const WorkContext& c, const json& request) {

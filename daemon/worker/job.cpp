@@ -54,13 +54,35 @@ Result<Hash> hash_field(const json& object, const char* key) {
   return Hash::from_bytes(std::string(raw.begin(), raw.end()));
 }
 
+Result<compiler::CompileOptions> compile_options(const Context& c) {
+  compiler::CompileOptions o;
+  o.name = c.text("name");
+  o.trainable_layers = c.number("trainable_layers");
+  const std::string arithmetic = c.text("arithmetic"), dtype = c.text("input_dtype");
+  if (arithmetic == "int8") o.arithmetic = compiler::Arithmetic::kInteger;
+  if (arithmetic == "dfp16") o.arithmetic = compiler::Arithmetic::kDfp16;
+  if (!arithmetic.empty() && !o.arithmetic)
+    return absl::InvalidArgumentError(
+        absl::StrCat("job: arithmetic '", arithmetic, "'; expected int8 or dfp16"));
+  if (dtype == "u8") o.input.dtype = compiler::Storage::kU8;
+  if (dtype == "i8") o.input.dtype = compiler::Storage::kS8;
+  if (dtype == "s16") o.input.dtype = compiler::Storage::kS16;
+  if (!dtype.empty() && !o.input.dtype)
+    return absl::InvalidArgumentError(
+        absl::StrCat("job: input_dtype '", dtype, "'; expected u8, i8 or s16"));
+  if (c.job.contains("input_exponent"))
+    o.input.exponent = c.job.at("input_exponent").get<std::int32_t>();
+  return o;
+}
+
 Result<json> run_compile(const Context& c) {
   std::string onnx;
   ODT_ASSIGN(onnx, read_input(c, "onnx", kMaxOnnxBytes));
   c.progress(200, "compiling");
   compiler::Compiled compiled;
-  ODT_ASSIGN(compiled, compiler::compile(onnx, c.file_name("onnx"),
-                                         {c.text("name"), c.number("trainable_layers")}));
+  compiler::CompileOptions options;
+  ODT_ASSIGN(options, compile_options(c));
+  ODT_ASSIGN(compiled, compiler::compile(onnx, c.file_name("onnx"), options));
   ODT_TRY(write_output(c, "manifest_out", compiled.manifest));
   ODT_TRY(write_output(c, "image_out", compiled.image));
   return json{{"model_hash", sha256(compiled.image).hex()},

@@ -19,6 +19,7 @@ import cases_api  # noqa: E402
 import cases_bad_input  # noqa: E402
 import cases_data  # noqa: E402
 import cases_fixtures  # noqa: E402
+import cases_float  # noqa: E402
 import cases_guard  # noqa: E402
 import cases_precision  # noqa: E402
 import cases_recovery  # noqa: E402
@@ -26,7 +27,7 @@ import cases_training  # noqa: E402
 import cases_soak  # noqa: E402
 
 
-MODULES = [cases_training, cases_guard, cases_precision, cases_recovery, cases_bad_input, cases_data,
+MODULES = [cases_training, cases_guard, cases_precision, cases_float, cases_recovery, cases_bad_input, cases_data,
            cases_fixtures, cases_api]
 # The slowest begin first.
 SLOWEST_FIRST = [cases_recovery, cases_training, cases_precision]

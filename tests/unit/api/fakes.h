@@ -131,7 +131,8 @@ class FakeFleet final : public training::FleetControl {
 
 class FakeJobs final : public jobs::JobControl {
  public:
-  void add_model(CallContext, Hash, std::string, std::uint32_t, Done<model::Job> done) override {
+  void add_model(CallContext, Hash, std::string, std::uint32_t, jobs::CompileChoice,
+                 Done<model::Job> done) override {
     done(job());
   }
   void import_dataset(CallContext, jobs::ImportOptions, jobs::ImportBlobs,

@@ -302,6 +302,12 @@ std::string FloatBuilder::node(const std::string& op, const std::vector<std::str
   return n->output(0);
 }
 
+std::string FloatBuilder::raw(const std::string& op, const std::vector<std::string>& inputs) {
+  const std::string y = node("Identity", inputs);
+  graph().mutable_node(graph().node_size() - 1)->set_op_type(op);
+  return y;
+}
+
 void FloatBuilder::ints(const std::string& key, const Dims& v) {
   auto* a = graph().mutable_node(graph().node_size() - 1)->add_attribute();
   a->set_name(key);

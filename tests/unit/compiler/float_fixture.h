@@ -23,6 +23,8 @@ class FloatBuilder {
   FloatBuilder(const Dims& input, std::uint32_t seed);
 
   std::string node(const std::string& op, const std::vector<std::string>& inputs);
+  // An operator that is not evaluated: the shape is its input's.
+  std::string raw(const std::string& op, const std::vector<std::string>& inputs);
   void ints(const std::string& key, const Dims& v);      // attributes of the last node, which is
   void integer(const std::string& key, std::int64_t v);  // evaluated again
   void real(const std::string& key, float v);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "compiler/compile.h"
@@ -278,6 +279,153 @@ TEST(Float, SoftmaxAtTheEndChangesNothing) {
   }
   EXPECT_EQ(images[0], images[1]);
   EXPECT_EQ(images[0], images[2]);
+}
+
+TEST(Float, AutoencodersAndRegressions) {
+  FloatBuilder a({1, 6}, 14);
+  const auto code = a.node("Relu", {a.gemm("x", 3)});
+  EXPECT_EQ(expect_close(a, a.gemm(code, 6)).network.task, compiler::Task::kAutoencode);
+  FloatBuilder r({1, 6}, 15);
+  const auto c = compile_float(r.bytes(r.gemm(r.node("Relu", {r.gemm("x", 3)}), 1)));
+  EXPECT_EQ(c.network.task, compiler::Task::kRegress);
+  EXPECT_EQ(c.network.target_exponent, -4);
+}
+
+struct RandomLike {
+  FloatBuilder builder{{1, 2, 6, 6}, 19};
+  std::string build() {
+    const auto a = builder.node("Relu", {builder.batch_norm(builder.conv("x", 4, 3))});
+    const auto c = builder.conv(a, 4, 1);
+    const auto t = builder.node("GlobalAveragePool", {builder.node("Add", {c, a})});
+    return builder.bytes(builder.gemm(builder.node("Flatten", {t}), 3));
+  }
+};
+
+TEST(Float, NodesInAnyOrderAndNamesGiveTheSameImage) {
+  RandomLike b;
+  const std::string bytes = b.build();
+  onnx::ModelProto turned = b.builder.model();
+  std::reverse(turned.mutable_graph()->mutable_node()->begin(),
+               turned.mutable_graph()->mutable_node()->end());
+  EXPECT_EQ(compile_float(turned.SerializeAsString()).image, compile_float(bytes).image);
+}
+
+TEST(Float, InputTypes) {
+  FloatBuilder b({1, 8}, 16);
+  b.model().clear_metadata_props();
+  const std::string bytes = b.bytes(b.gemm("x", 4));
+  CompileOptions options;
+  options.input.dtype = compiler::Storage::kU8;
+  const auto u8 = compile_float(bytes, options);
+  EXPECT_EQ(u8.network.input_exponent, -8);
+  EXPECT_FALSE(u8.network.prequant);
+  options.input = {-15, std::nullopt};
+  const auto fine = compile_float(bytes, options);
+  EXPECT_EQ(fine.network.input_storage, compiler::Storage::kS16);
+  EXPECT_LT(error_of(fine, b, 0.2), kBound);
+  options.input.exponent = 7;
+  EXPECT_LT(error_of(compile_float(bytes, options), b, 2e5), kBound);
+  auto* entry = b.model().add_metadata_props();
+  entry->set_key("odt.input_exponent");
+  entry->set_value("-10");
+  const auto named = compile_float(b.model().SerializeAsString());
+  EXPECT_EQ(named.network.input_exponent, -10);
+  for (const auto& w : named.network.warnings) EXPECT_THAT(w, testing::Not(HasSubstr("exponent")));
+  const auto manifest = nlohmann::json::parse(named.manifest);
+  EXPECT_EQ(manifest["input"]["dtype"], "i16");
+  EXPECT_EQ(manifest["input"]["prequant"]["clip_lo"], -32767);
+}
+
+// ---- refused -----------------------------------------------------------------------------------
+
+struct Refused {
+  const char* says;
+  std::function<std::string(FloatBuilder&)> build;
+};
+
+TEST(Float, RefusedInputsAreOneErrorWithTheReason) {
+  const std::vector<Refused> cases = {
+      {"Relu is the only activation", [](FloatBuilder& b) { return b.raw("Sigmoid", {"x"}); }},
+      {"Relu is the only activation", [](FloatBuilder& b) { return b.raw("Tanh", {"x"}); }},
+      {"recurrent", [](FloatBuilder& b) { return b.raw("LSTM", {"x"}); }},
+      {"up to its logits", [](FloatBuilder& b) { return b.raw("ArgMax", {"x"}); }},
+      {"nearest Resize", [](FloatBuilder& b) { return b.raw("ConvTranspose", {"x"}); }},
+      {"no upper bound",
+       [](FloatBuilder& b) {
+         return b.node("Clip", {"x", b.constant({}, {0}), b.constant({}, {6})});
+       }},
+      {"leave the padding out",
+       [](FloatBuilder& b) {
+         const auto t = b.node("AveragePool", {"x"});
+         b.ints("kernel_shape", {2, 2});
+         b.ints("pads", {1, 1, 1, 1});
+         return t;
+       }},
+      {"at the end", [](FloatBuilder& b) { return b.node("Relu", {b.node("Softmax", {"x"})}); }},
+      {"of two tensors",
+       [](FloatBuilder& b) {
+         return b.node("Mul", {"x", "x"});
+       }},
+      {"along axis 2",
+       [](FloatBuilder& b) {
+         const auto t = b.node("Concat", {"x", "x"});
+         b.integer("axis", 2);
+         return t;
+       }},
+      {"does not copy input",
+       [](FloatBuilder& b) {
+         const auto t = b.node("Resize", {"x", "", b.constant({4}, {1, 1, 3, 3})});
+         b.text("coordinate_transformation_mode", "asymmetric");
+         b.text("nearest_mode", "ceil");
+         return t;
+       }},
+      {"whole factors",
+       [](FloatBuilder& b) {
+         return b.node("Resize", {"x", "", b.constant({4}, {1, 1, 1.5f, 1})});
+       }},
+      {"reshapes",
+       [](FloatBuilder& b) {
+         const auto t = b.node("Relu", {b.conv("x", 2, 1)});
+         return b.node("Reshape", {t, b.constant_i64({1, 4, 4, 2})});
+       }},
+      {"without a plane",
+       [](FloatBuilder& b) {
+         const auto t = b.node("Relu", {b.gemm(b.node("Flatten", {"x"}), 4)});
+         return b.batch_norm(t);
+       }},
+  };
+  for (const Refused& c : cases) {
+    SCOPED_TRACE(c.says);
+    FloatBuilder b({1, 2, 4, 4}, 17);
+    const auto out = compiler::compile(b.bytes(c.build(b)), "bad.onnx", {});
+    ASSERT_FALSE(out.ok());
+    const std::string text(out.status().message());
+    EXPECT_THAT(text, HasSubstr(c.says));
+    EXPECT_THAT(text, HasSubstr("bad.onnx: node '/"));
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+  }
+}
+
+TEST(Float, DamagedFilesNeverCrash) {
+  RandomLike b;
+  const std::string bytes = b.build();
+  for (std::size_t n = 0; n < bytes.size(); n += 3) {
+    (void)compiler::compile(bytes.substr(0, n), "bad.onnx", {});
+    for (const int flip : {0x01, 0x80, 0xff}) {
+      std::string bad = bytes;
+      bad[n] = static_cast<char>(bad[n] ^ flip);
+      (void)compiler::compile(bad, "bad.onnx", {});
+    }
+  }
+}
+
+TEST(Float, ArithmeticIsChosenOrRefused) {
+  FloatBuilder b({1, 8}, 18);
+  CompileOptions options;
+  options.arithmetic = Arithmetic::kInteger;
+  const auto out = compiler::compile(b.bytes(b.gemm("x", 4)), "f.onnx", options);
+  EXPECT_EQ(out.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(out.status().message()), HasSubstr("pc-train"));
 }
 
 // ---- random graphs -----------------------------------------------------------------------------

@@ -110,8 +110,8 @@ TEST_F(JobRunnerTest, TrainingAddsAModelThatCompilesAndDerives) {
   ASSERT_EQ(m.layers.size(), 2u);
   EXPECT_EQ(m.layers[0].kind, "LINEAR_RELU");
   // The ONNX blob gives the same image through a compile job.
-  const Job job = ended(
-      wait<Job>([&](Done<Job> done) { runner_->add_model({}, m.onnx_hash, "points", 0, done); }));
+  const Job job = ended(wait<Job>(
+      [&](Done<Job> done) { runner_->add_model({}, m.onnx_hash, "points", 0, {}, done); }));
   EXPECT_EQ(job.state, Job::State::kSucceeded) << job.reason.text;
   EXPECT_EQ(std::string(job.result_key.begin(), job.result_key.end()), m.hash.str());
 
@@ -249,7 +249,7 @@ TEST_F(JobRunnerTest, MissingInputsAreRefusedBeforeAJobIsMade) {
   start();
   Hash nothing;
   nothing.bytes[0] = 1;
-  EXPECT_EQ(wait<Job>([&](Done<Job> done) { runner_->add_model({}, nothing, "m", 0, done); })
+  EXPECT_EQ(wait<Job>([&](Done<Job> done) { runner_->add_model({}, nothing, "m", 0, {}, done); })
                 .status()
                 .code(),
             absl::StatusCode::kNotFound);

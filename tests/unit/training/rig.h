@@ -19,7 +19,8 @@ class FakeJobs : public jobs::JobControl {
  public:
   Result<model::DerivedSamples> samples = absl::NotFoundError("no samples");
   void derive(CallContext, Uuid, Hash, Done<model::DerivedSamples> done) override { done(samples); }
-  void add_model(CallContext, Hash, std::string, std::uint32_t, Done<model::Job> done) override {
+  void add_model(CallContext, Hash, std::string, std::uint32_t, jobs::CompileChoice,
+                 Done<model::Job> done) override {
     done(absl::UnimplementedError(""));
   }
   void import_dataset(CallContext, jobs::ImportOptions, jobs::ImportBlobs,

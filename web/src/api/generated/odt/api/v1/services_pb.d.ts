@@ -588,6 +588,24 @@ export declare type AddModelRequest = Message<"odt.api.v1.AddModelRequest"> & {
    * @generated from field: uint32 trainable_layers = 4;
    */
   trainableLayers: number;
+
+  /**
+   * @generated from field: odt.api.v1.ModelArithmetic arithmetic = 5;
+   */
+  arithmetic: ModelArithmetic;
+
+  /**
+   * @generated from field: odt.api.v1.ModelInput input = 6;
+   */
+  input: ModelInput;
+
+  /**
+   * float32 files: real value = integer * 2^exponent, -15..7. Absent: what the file says, else a
+   * default with a warning.
+   *
+   * @generated from field: optional sint32 input_exponent = 7;
+   */
+  inputExponent?: number | undefined;
 };
 
 /**
@@ -2451,6 +2469,67 @@ export declare type GetInfoResponse = Message<"odt.api.v1.GetInfoResponse"> & {
  * Use `create(GetInfoResponseSchema)` to create a new message.
  */
 export declare const GetInfoResponseSchema: GenMessage<GetInfoResponse>;
+
+/**
+ * UNSPECIFIED: as the file is: INT8 of quantisation-aware training, DFP16 of float32.
+ *
+ * @generated from enum odt.api.v1.ModelArithmetic
+ */
+export enum ModelArithmetic {
+  /**
+   * @generated from enum value: MODEL_ARITHMETIC_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: MODEL_ARITHMETIC_INT8 = 1;
+   */
+  INT8 = 1,
+
+  /**
+   * @generated from enum value: MODEL_ARITHMETIC_DFP16 = 2;
+   */
+  DFP16 = 2,
+}
+
+/**
+ * Describes the enum odt.api.v1.ModelArithmetic.
+ */
+export declare const ModelArithmeticSchema: GenEnum<ModelArithmetic>;
+
+/**
+ * What a board receives for a float32 file. UNSPECIFIED: what the file says, else S16.
+ *
+ * @generated from enum odt.api.v1.ModelInput
+ */
+export enum ModelInput {
+  /**
+   * @generated from enum value: MODEL_INPUT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * U8, S8: samples are taken as they are
+   *
+   * @generated from enum value: MODEL_INPUT_U8 = 1;
+   */
+  U8 = 1,
+
+  /**
+   * @generated from enum value: MODEL_INPUT_S8 = 2;
+   */
+  S8 = 2,
+
+  /**
+   * @generated from enum value: MODEL_INPUT_S16 = 3;
+   */
+  S16 = 3,
+}
+
+/**
+ * Describes the enum odt.api.v1.ModelInput.
+ */
+export declare const ModelInputSchema: GenEnum<ModelInput>;
 
 /**
  * @generated from service odt.api.v1.FleetService
