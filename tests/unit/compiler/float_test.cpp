@@ -45,8 +45,9 @@ data::Dataset one_sample(const data::InputStage& stage, const std::vector<float>
 
 // Largest |logit - expected| over samples, relative to the largest |expected|.
 double error_of(const compiler::Compiled& compiled, FloatBuilder& b, double spread = 1) {
-  auto host =
-      worker::HostTrainer::create(compiled.image, worker::HostTrainer::inference_spec(true));
+  auto spec = worker::HostTrainer::inference_spec(true);
+  if (compiled.network.task != compiler::Task::kClassify) spec.loss = ODT_LOSS_MSE;
+  auto host = worker::HostTrainer::create(compiled.image, spec);
   EXPECT_TRUE(host.ok()) << host.status();
   auto stage = data::parse_input_stage(compiled.manifest);
   EXPECT_TRUE(stage.ok()) << stage.status();
