@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "compiler/compile.h"
@@ -335,98 +334,6 @@ TEST(Float, InputTypes) {
   const auto manifest = nlohmann::json::parse(named.manifest);
   EXPECT_EQ(manifest["input"]["dtype"], "i16");
   EXPECT_EQ(manifest["input"]["prequant"]["clip_lo"], -32767);
-}
-
-// ---- refused -----------------------------------------------------------------------------------
-
-struct Refused {
-  const char* says;
-  std::function<std::string(FloatBuilder&)> build;
-};
-
-TEST(Float, RefusedInputsAreOneErrorWithTheReason) {
-  const std::vector<Refused> cases = {
-      {"Relu is the only activation", [](FloatBuilder& b) { return b.raw("Sigmoid", {"x"}); }},
-      {"Relu is the only activation", [](FloatBuilder& b) { return b.raw("Tanh", {"x"}); }},
-      {"recurrent", [](FloatBuilder& b) { return b.raw("LSTM", {"x"}); }},
-      {"up to its logits", [](FloatBuilder& b) { return b.raw("ArgMax", {"x"}); }},
-      {"nearest Resize", [](FloatBuilder& b) { return b.raw("ConvTranspose", {"x"}); }},
-      {"no upper bound",
-       [](FloatBuilder& b) {
-         return b.node("Clip", {"x", b.constant({}, {0}), b.constant({}, {6})});
-       }},
-      {"leave the padding out",
-       [](FloatBuilder& b) {
-         const auto t = b.node("AveragePool", {"x"});
-         b.ints("kernel_shape", {2, 2});
-         b.ints("pads", {1, 1, 1, 1});
-         return t;
-       }},
-      {"at the end", [](FloatBuilder& b) { return b.node("Relu", {b.node("Softmax", {"x"})}); }},
-      {"of two tensors",
-       [](FloatBuilder& b) {
-         return b.node("Mul", {"x", "x"});
-       }},
-      {"along axis 2",
-       [](FloatBuilder& b) {
-         const auto t = b.node("Concat", {"x", "x"});
-         b.integer("axis", 2);
-         return t;
-       }},
-      {"does not copy input",
-       [](FloatBuilder& b) {
-         const auto t = b.node("Resize", {"x", "", b.constant({4}, {1, 1, 3, 3})});
-         b.text("coordinate_transformation_mode", "asymmetric");
-         b.text("nearest_mode", "ceil");
-         return t;
-       }},
-      {"whole factors",
-       [](FloatBuilder& b) {
-         return b.node("Resize", {"x", "", b.constant({4}, {1, 1, 1.5f, 1})});
-       }},
-      {"reshapes",
-       [](FloatBuilder& b) {
-         const auto t = b.node("Relu", {b.conv("x", 2, 1)});
-         return b.node("Reshape", {t, b.constant_i64({1, 4, 4, 2})});
-       }},
-      {"without a plane",
-       [](FloatBuilder& b) {
-         const auto t = b.node("Relu", {b.gemm(b.node("Flatten", {"x"}), 4)});
-         return b.batch_norm(t);
-       }},
-  };
-  for (const Refused& c : cases) {
-    SCOPED_TRACE(c.says);
-    FloatBuilder b({1, 2, 4, 4}, 17);
-    const auto out = compiler::compile(b.bytes(c.build(b)), "bad.onnx", {});
-    ASSERT_FALSE(out.ok());
-    const std::string text(out.status().message());
-    EXPECT_THAT(text, HasSubstr(c.says));
-    EXPECT_THAT(text, HasSubstr("bad.onnx: node '/"));
-    EXPECT_EQ(text.find('\n'), std::string::npos);
-  }
-}
-
-TEST(Float, DamagedFilesNeverCrash) {
-  RandomLike b;
-  const std::string bytes = b.build();
-  for (std::size_t n = 0; n < bytes.size(); n += 3) {
-    (void)compiler::compile(bytes.substr(0, n), "bad.onnx", {});
-    for (const int flip : {0x01, 0x80, 0xff}) {
-      std::string bad = bytes;
-      bad[n] = static_cast<char>(bad[n] ^ flip);
-      (void)compiler::compile(bad, "bad.onnx", {});
-    }
-  }
-}
-
-TEST(Float, ArithmeticIsChosenOrRefused) {
-  FloatBuilder b({1, 8}, 18);
-  CompileOptions options;
-  options.arithmetic = Arithmetic::kInteger;
-  const auto out = compiler::compile(b.bytes(b.gemm("x", 4)), "f.onnx", options);
-  EXPECT_EQ(out.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(out.status().message()), HasSubstr("pc-train"));
 }
 
 // ---- random graphs -----------------------------------------------------------------------------
