@@ -11,6 +11,9 @@
 namespace odt::compiler {
 namespace {
 
+// Far more than 64 operators take; what comes behind may be quadratic.
+constexpr std::size_t kMaxNodes = 4096;
+
 class Cleaner {
  public:
   Cleaner(std::vector<Node> nodes, Graph& graph) : nodes_(std::move(nodes)), graph_(graph) {}
@@ -22,6 +25,10 @@ class Cleaner {
     ODT_TRY(sort(order));
     graph_.dims[graph_.input] = graph_.input_dims;
     for (std::size_t n : order) ODT_TRY(take(nodes_[n]));
+    if (graph_.nodes.size() > kMaxNodes)
+      return absl::OutOfRangeError(absl::StrCat(
+          graph_.file, ": ", graph_.nodes.size(), " nodes depend on the input; at most ", kMaxNodes,
+          " (a model image holds 64 operators): shorten the model"));
     if (const auto it = alias_.find(graph_.output); it != alias_.end()) graph_.output = it->second;
     if (graph_.output == graph_.input || graph_.constant(graph_.output) != nullptr)
       return absl::InvalidArgumentError(absl::StrCat(

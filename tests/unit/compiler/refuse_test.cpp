@@ -260,5 +260,14 @@ TEST(Refuse, TableOfHostileFiles) {
   }
 }
 
+TEST(Refuse, ThousandsOfNodes) {
+  OnnxBuilder b({1, 8}, 12);
+  b.prequant();
+  for (int n = 0; n < 5000; ++n) b.node("Relu");
+  b.logits(8, 2);
+  EXPECT_THAT(std::string(refuse(b.bytes({1, 2})).message()),
+              HasSubstr("nodes depend on the input"));
+}
+
 }  // namespace
 }  // namespace odt::test
