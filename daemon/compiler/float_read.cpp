@@ -277,7 +277,7 @@ class Reader {
     ODT_ASSIGN(all, input(node, 0));
     const auto rank = static_cast<std::int64_t>(all.dims.size());
     const std::int64_t axis = node.integer("axis", 1);
-    if (axis != 1 && axis + rank != 1)
+    if (rank < 2 || (axis != 1 && axis != 1 - rank))
       return refused(node, absl::StrCat("Concat along axis ", axis, "; supported: 1, channels"));
     for (std::size_t n = 1; n < node.inputs.size(); ++n) {
       Value next;
@@ -366,7 +366,7 @@ class Reader {
     for (const auto d : from) count *= d;
     if (node.op == "Flatten") {
       const std::int64_t axis = node.integer("axis", 1);
-      if (axis != 1 && axis + static_cast<std::int64_t>(from.size()) != 1)
+      if (axis != 1 && axis != 1 - static_cast<std::int64_t>(from.size()))
         return refused(node, absl::StrCat("Flatten with axis ", axis, "; supported: 1"));
       return Dims{1, count};
     }
