@@ -83,10 +83,11 @@ class RunFollower {
 
   void show(const v1::Event& event) {
     if (event.has_run() && event.run().id() == id_) {
-      const bool before = run_.effective().best_on_host();
       run_ = event.run();
-      if (run_.effective().best_on_host() && !before && !ended(run_.state()))
+      if (run_.effective().best_on_host() && !said_best_on_host_ && !ended(run_.state())) {
+        said_best_on_host_ = true;
         context_.say("best weights kept on the host: the board has room for one copy");
+      }
       show_progress();
     } else if (event.has_run_event() && event.run_event().run_id() == id_) {
       if (!transitions_.insert(event.run_event().seq()).second) return;
@@ -157,6 +158,7 @@ class RunFollower {
   Context& context_;
   std::string id_;
   v1::Run run_;
+  bool said_best_on_host_ = false;
   std::set<std::uint32_t> transitions_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> epochs_;
 };

@@ -56,8 +56,7 @@ Status check_bounds(const std::string& file, const Network& net) {
   if (net.arithmetic == Arithmetic::kDfp16) return absl::OkStatus();
   for (const auto& l : net.layers) {
     if (!l.is_compute()) continue;
-    if (const auto bound = accumulator_bound(net, l);
-        bound >= (std::int64_t{1} << 31))
+    if (const auto bound = accumulator_bound(net, l); bound >= (std::int64_t{1} << 31))
       return absl::OutOfRangeError(absl::StrCat(file, ": layer '", shown(l.name),
                                                 "': its accumulator can reach ", bound,
                                                 "; at most 2147483647 fit into 32 bits"));

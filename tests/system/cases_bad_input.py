@@ -43,12 +43,12 @@ def test_bad_requests(bin_dir):
         world.prepare()
         world.add_sim("sim", "5100000000000001")
         world.add_sim("tiny", "5100000000000002", "--ram", 8000)
-        world.add_sim("narrow", "5100000000000003", "--ram", 14000)
+        world.add_sim("narrow", "5100000000000003", "--ram", 11000)
         common = ("--model", "small", "--data", "shifted", "--epochs", 1)
         refused(world, "train", "--board", "nobody", *common, code=4, says=["nobody"])
         refused(world, "train", "--board", "simm", *common, code=4, says=["sim"])
         refused(world, "train", "--board", "tiny", *common, code=5, says=["needs", "bytes", "8000"])
-        refused(world, "train", "--board", "narrow", *common, "--k", 15, code=5, says=["14000", "would fit: k 8"])
+        refused(world, "train", "--board", "narrow", *common, "--k", 15, code=5, says=["11000", "would fit: k 8"])
         refused(world, "train", "--board", "sim", "--model", "smal", "--data", "shifted", code=4, says=["small"])
         refused(world, "train", "--board", "sim", *common, "--policy", "fixed", "--mu-weight", 9, says=["mu_weight", "4"])
         refused(world, "train", "--board", "sim", *common, "--policy", "fixed", "--k", 17, says=["k", "16"])
@@ -56,7 +56,7 @@ def test_bad_requests(bin_dir):
         refused(world, "trian", code=2, says=["train"])
         refused(world, "run", "show", "abcdef", code=4)
         assert world.ctl("run", "list") == []
-        # What creation accepts also fits: the board of 14000 bytes takes the run in its smallest form.
+        # What creation accepts also fits: the board of 11000 bytes takes the run in its smallest form.
         world.wait_run(world.ctl("train", "--board", "narrow", *common, "--detach")["id"])
         # A port may be adopted before its board is plugged in; until then the list says why it is not open.
         world.ctl("port", "adopt", "/dev/does-not-exist-at-all")

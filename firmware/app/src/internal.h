@@ -148,7 +148,7 @@ void eval_begin(app_eval_t* e, uint32_t id, uint8_t role, uint32_t total, uint32
 bool eval_slice(app_t* app, app_eval_t* e); /* true: done */
 /* The guard's score: correct samples or, without classes, the loss as far as 32 bits go. */
 uint32_t eval_score(const app_t* app, const app_eval_t* e);
-bool eval_work(app_t* app);                 /* the evaluation that the host asked for */
+bool eval_work(app_t* app); /* the evaluation that the host asked for */
 void eval_start(app_t* app, const request_t* q, response_t* r);
 void eval_step(app_t* app, const request_t* q, response_t* r);
 void eval_get(app_t* app, const request_t* q, response_t* r);
