@@ -289,6 +289,9 @@ void FloatBuilder::evaluate_last() {
       attribute(n, "kernel_shape") == nullptr)
     return;
   if (n.op_type() == "Conv" && n.attribute_size() == 0) return;
+  if (n.op_type() == "Gemm" && n.attribute_size() == 0 &&
+      probe_.at(n.input(0)).dims.back() != probe_.at(n.input(1)).dims[0])
+    return;
   probe_[n.output(0)] = evaluate_node(n, probe_);
 }
 
