@@ -1,8 +1,8 @@
 #include "compiler/cmd_export.h"
 
 #include <iostream>
-#include <map>
 
+#include "compiler/options.h"
 #include "data/dataset.h"
 
 namespace odt::compiler {
@@ -54,11 +54,7 @@ std::unique_ptr<ExportCommand> add_export(CLI::App& app) {
   e->command->add_option("--image", e->image, "the model image: gives the name");
   e->command->add_flag("--exact", e->options.exact,
                        "refuse weights finer than 8 bits instead of rounding them");
-  static const std::map<std::string, Task> kTasks = {{"classify", Task::kClassify},
-                                                     {"regress", Task::kRegress},
-                                                     {"autoencode", Task::kAutoencode}};
-  e->command->add_option("--task", e->options.task, "task that the model was compiled with")
-      ->transform(CLI::CheckedTransformer(kTasks));
+  add_task(e->command, e->options.task);
   return e;
 }
 

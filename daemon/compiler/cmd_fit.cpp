@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "compiler/options.h"
 #include "data/dataset.h"
 
 namespace odt::compiler {
@@ -53,6 +54,8 @@ std::unique_ptr<FitCommand> add_fit(CLI::App& app) {
   c->add_option("--mhz", out->mhz, "with --cpu: its clock")->check(CLI::Range(0.0, 10000.0));
   c->add_option("--trainable", out->compile.trainable_layers,
                 "trainable layers, counted from the last; 0: all");
+  add_task(c, out->compile.task);
+  add_arithmetic(c, out->compile);
   c->add_option("--batch", out->request.batch, "samples a step")->check(CLI::Range(1, 256));
   c->add_option("--k", out->request.k, "precision of the weights in bits")
       ->check(CLI::Range(2, 16));

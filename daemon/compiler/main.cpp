@@ -7,6 +7,7 @@
 #include "compiler/cmd_export.h"
 #include "compiler/cmd_fit.h"
 #include "compiler/compile.h"
+#include "compiler/options.h"
 #include "compiler/vectors.h"
 #include "data/dataset.h"
 #include "data/import.h"
@@ -113,24 +114,6 @@ int run_inspect(const std::string& in, const odt::compiler::CompileOptions& opti
   return 0;
 }
 
-// Which arithmetic, and what the input of a float32 file is.
-void add_arithmetic(CLI::App* to, odt::compiler::CompileOptions& options) {
-  using odt::compiler::Arithmetic;
-  using odt::compiler::Storage;
-  static const std::map<std::string, Arithmetic> kArithmetic = {{"int8", Arithmetic::kInteger},
-                                                                {"dfp16", Arithmetic::kDfp16}};
-  static const std::map<std::string, Storage> kStorage = {
-      {"u8", Storage::kU8}, {"i8", Storage::kS8}, {"s16", Storage::kS16}};
-  to->add_option("--arith", options.arithmetic,
-                 "int8 or dfp16; default: int8 of QAT files, dfp16 of float32 files")
-      ->transform(CLI::CheckedTransformer(kArithmetic));
-  to->add_option("--input-exponent", options.input.exponent,
-                 "float32 files: value = integer * 2^E, E in -15..7; default -12 (u8: -8, i8: -7)");
-  to->add_option("--input-dtype", options.input.dtype,
-                 "float32 files: s16 (default), or u8 or i8: samples are taken as they are")
-      ->transform(CLI::CheckedTransformer(kStorage));
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -149,17 +132,9 @@ int main(int argc, char** argv) {
   compile->add_option("--trainable", options.trainable_layers,
                       "trainable layers, counted from the last; 0: all");
   compile->add_option("--name", options.name, "name of the model, at most 16 bytes");
-  const std::map<std::string, odt::compiler::Task> tasks = {
-      {"classify", odt::compiler::Task::kClassify},
-      {"regress", odt::compiler::Task::kRegress},
-      {"autoencode", odt::compiler::Task::kAutoencode}};
-  const auto add_task = [&](CLI::App* to) {
-    to->add_option(
-          "--task", options.task,
-          "classify, regress or autoencode; default: metadata odt.task, else by the shapes")
-        ->transform(CLI::CheckedTransformer(tasks));
-  };
-  add_task(compile);
+  using odt::compiler::add_arithmetic;
+  using odt::compiler::add_task;
+  add_task(compile, options.task);
   add_arithmetic(compile, options);
   COptions c_options;
   auto* c = app.add_subcommand("c", "ONNX -> C files for TI's interface (firmware/odt)");
@@ -170,7 +145,7 @@ int main(int argc, char** argv) {
       "--trainable", options.trainable_layers,
       "trainable layers, counted from the last; 0: all. The others become the frozen part");
   c->add_option("--name", options.name, "name of the model, at most 16 bytes");
-  add_task(c);
+  add_task(c, options.task);
   auto* data = c->add_option("--data", c_options.data,
                              "dataset file or CSV table: gives train_data.h and .c");
   c->add_option("--label-column", c_options.label_column, "CSV: name or number of the label column")
@@ -181,7 +156,7 @@ int main(int argc, char** argv) {
   c->add_option("--seed", c_options.seed, "of the samples' order")->needs(data);
   auto* inspect = app.add_subcommand("inspect", "what a model or an image holds");
   inspect->add_option("file", in, "ONNX file or model image")->required();
-  add_task(inspect);
+  add_task(inspect, options.task);
   add_arithmetic(inspect, options);
   const auto fit = odt::compiler::add_fit(app);
   const auto exported = odt::compiler::add_export(app);
