@@ -127,10 +127,11 @@ suite_unit() {
   build_targets "$ODT_BUILD/sanitize" "building unit and integration tests (ASan, UBSan)" all
   local junit=$ODT_BUILD/sanitize/junit.xml code=0
   say "unit and integration tests ..."
+  as_owner rm -rf "$ODT_BUILD/sanitize/gtest"
   tied env ASAN_OPTIONS=detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
-    ctest --test-dir "$ODT_BUILD/sanitize" -j "$ODT_JOBS" --timeout 180 --output-on-failure \
+    ctest --test-dir "$ODT_BUILD/sanitize" -j $((ODT_JOBS + 2)) --timeout 180 --output-on-failure \
     --output-junit "$junit" >"$ODT_BUILD/logs/test-ctest.log" 2>&1 || code=$?
-  /usr/bin/python3 tests/support/junit_lines.py "$junit" >>"$results" || record FAIL unit "no result of ctest"
+  /usr/bin/python3 tests/support/junit_lines.py "$junit" "$ODT_BUILD/sanitize/gtest" >>"$results" || record FAIL unit "no result of ctest"
   if [ $code != 0 ]; then
     grep -E '\*\*\*|FAILED|Failure|ERROR: ' "$ODT_BUILD/logs/test-ctest.log" | sed -n 1,60p || true
     say "the whole log: $ODT_BUILD/logs/test-ctest.log"
