@@ -38,7 +38,7 @@ def main():
         else:
             command = [os.path.join(golden.ROOT, "deploy", "qemu-board.sh"), "--image",
                        os.path.join(args.images, args.board + ".elf"), "--connect", where, args.board, uid]
-        process = subprocess.Popen(golden.TIED + command, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(golden.tied(command), stdout=subprocess.DEVNULL)
         try:
             link = accept(server)
             first = link.hello()

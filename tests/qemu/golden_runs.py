@@ -19,10 +19,10 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 
 import board_client as bc  # noqa: E402
+from tied import tied  # noqa: E402
 
 pb = bc.pb
 GOLDEN = os.path.join(ROOT, "tests", "golden", "dense-196-32-10")
-TIED = ["setpriv", "--pdeathsig", "TERM", "--"]  # a board ends with its test
 STREAMED_ONLY = {"lm3s6965evb"}  # 64 KB: 600 samples do not fit
 
 
@@ -64,7 +64,7 @@ def start(board, args):
         image = os.path.join(args.images, board + ".elf")
         command = [os.path.join(ROOT, "deploy", "qemu-board.sh"), "--image", image, board, uid,
                    "--listen", f"127.0.0.1:{port}"]
-    process = subprocess.Popen(TIED + command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(tied(command), stdout=subprocess.DEVNULL)
     try:
         link = bc.Board.dial(port, timeout=20.0)
         ack = link.hello()

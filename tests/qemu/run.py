@@ -13,6 +13,9 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
+from tied import tied  # noqa: E402
+
 BENCH = os.path.join(os.path.dirname(HERE), "bench", "kernels")
 BOARDS = ["sim", "lm3s6965evb", "mps2_an386", "mps2_an505"]
 
@@ -20,15 +23,15 @@ BOARDS = ["sim", "lm3s6965evb", "mps2_an386", "mps2_an505"]
 def run(name, command, limit):
     """Prints the test's line; what it said follows where it failed."""
     try:
-        done = subprocess.run(["setpriv", "--pdeathsig", "TERM", "--", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        done = subprocess.run(tied(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=limit)
         output, ok = done.stdout, done.returncode == 0
         reason = "" if ok else f"exit {done.returncode}"
     except subprocess.TimeoutExpired as e:
         output = e.stdout.decode(errors="replace") if isinstance(e.stdout, bytes) else e.stdout
         ok, reason = False, f"not done after {limit} s"
-    line = f"{'PASS' if ok else 'FAIL'} {name} {reason}".rstrip()
-    print(line if ok else f"{line}\n{output or ''}", flush=True)
+    line = f"{'PASS' if ok else 'FAIL'} {name} {reason}".rstrip() + "\n"
+    print(line if ok else f"{line}{output or ''}\n", end="", flush=True)  # at once: others print, too
     return ok
 
 

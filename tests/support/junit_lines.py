@@ -23,12 +23,12 @@ def line_of(case, name):
 
 
 def cases_of(path, program):
-    """Lines of a GoogleTest file; the same cases of several programs keep their program's name."""
+    """Lines of a GoogleTest file. What stands before the program's last point is its cases' prefix, as ctest has it."""
     try:
         cases = list(ET.parse(path).getroot().iter("testcase"))
     except (OSError, ET.ParseError):
         return []
-    prefix = f"{program}." if re.search(r"_(c|dsp|x86|chain32)$", program) else ""
+    prefix = program[:program.rfind(".") + 1]
     return [line_of(c, named(f"{prefix}{c.get('classname')}.{c.get('name')}")) for c in cases
             if c.get("status") == "run"]
 

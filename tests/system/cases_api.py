@@ -83,6 +83,7 @@ class Watching:
         self.api, self.on_frame = api, on_frame
         self.events, self.frames, self.faults = [], [], []
         self.store_epoch = self.resync = self.snapshots = 0
+        self.held = 0  # the newest change of a run that the snapshot holds
         self.ready, self.news = threading.Event(), queue.SimpleQueue()
         self.call = api.watch.Watch(api.m.WatchRequest(topics=topics, resume_store_epoch=epoch, resume_event_seq=seq))
         self.thread = threading.Thread(target=self.read, daemon=True)
@@ -95,6 +96,8 @@ class Watching:
                 # Boards as they are now come again after a resume; runs, models and data only in a snapshot.
                 self.snapshots += sum(e.event_seq == 0 and e.WhichOneof("what") not in ("board", "port")
                                       for e in response.events)
+                self.held = max([self.held] + [e.run.meta.etag for e in response.events
+                                               if not e.event_seq and e.WhichOneof("what") == "run"])
                 self.events += [e for e in response.events if e.event_seq]
                 self.frames += response.telemetry
                 for frame in response.telemetry:
@@ -206,6 +209,8 @@ def test_api_watch_resumes_without_gap_or_duplicate(bin_dir):
                     watch.until_final(run)
                     watch.until("the last step", lambda: watch.frames[-1].step == 149)
                 seqs += watch.close()
+                if part == 0:
+                    held = watch.held
                 assert (watch.snapshots > 0) == (part == 0), "only the first stream begins with a snapshot"
                 steps += [f.step for f in watch.frames]
                 epoch = watch.store_epoch
@@ -213,6 +218,8 @@ def test_api_watch_resumes_without_gap_or_duplicate(bin_dir):
             undisturbed = whole.close()
             assert dense(undisturbed) and dense(seqs), (undisturbed, seqs)
             assert seqs == [s for s in undisturbed if seqs[0] <= s <= seqs[-1]]
+            assert not [e for e in whole.events if e.WhichOneof("what") == "run" and e.run.id == run.id
+                        and held < e.event_seq < seqs[0]], "the first stream leaves nothing out behind its snapshot"
             assert steps == list(range(150)), steps
 
 

@@ -14,7 +14,8 @@ import sys
 import time
 import traceback
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import cases_api  # noqa: E402
 import cases_bad_input  # noqa: E402
 import cases_data  # noqa: E402
@@ -25,12 +26,11 @@ import cases_precision  # noqa: E402
 import cases_recovery  # noqa: E402
 import cases_training  # noqa: E402
 import cases_soak  # noqa: E402
+from tied import tied  # noqa: E402
 
-
-MODULES = [cases_training, cases_guard, cases_precision, cases_float, cases_recovery, cases_bad_input, cases_data,
-           cases_fixtures, cases_api]
 # The slowest begin first.
-SLOWEST_FIRST = [cases_recovery, cases_training, cases_precision]
+MODULES = [cases_recovery, cases_training, cases_precision, cases_guard, cases_float, cases_bad_input, cases_data,
+           cases_fixtures, cases_api]
 
 
 def run_here(case, bin_dir):
@@ -49,8 +49,8 @@ def run_here(case, bin_dir):
 
 def run_apart(case, bin_dir):
     """The same in a process of its own, which ends with this one."""
-    done = subprocess.run(["setpriv", "--pdeathsig", "TERM", "--", sys.executable, __file__, "--bin", str(bin_dir),
-                           "--case", f"{case.__module__}.{case.__name__}"],
+    done = subprocess.run(tied([sys.executable, __file__, "--bin", bin_dir,
+                                "--case", f"{case.__module__}.{case.__name__}"]),
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     output = done.stdout
     if done.returncode != 0 and "\nFAIL " not in "\n" + output:
@@ -71,9 +71,7 @@ def main():
     if args.case:
         module, name = args.case.split(".")
         return run_here(getattr(sys.modules[module], name), bin_dir)
-    modules = [cases_soak] if args.soak else sorted(
-        MODULES, key=lambda m: SLOWEST_FIRST.index(m) if m in SLOWEST_FIRST else len(SLOWEST_FIRST))
-    cases = [case for module in modules for name, case in sorted(vars(module).items())
+    cases = [case for module in ([cases_soak] if args.soak else MODULES) for name, case in sorted(vars(module).items())
              if name.startswith("test_") and args.only in name]
     with concurrent.futures.ThreadPoolExecutor(max_workers=1 if args.soak else max(1, args.jobs)) as pool:
         return 1 if sum(pool.map(lambda case: run_apart(case, bin_dir), cases)) else 0

@@ -8,6 +8,10 @@ multiply-accumulate 4 (the least its manual gives). Where a conditional branch's
 import pathlib
 import re
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from tied import tied  # noqa: E402
 
 PREFIX = "arm-none-eabi-"
 TOLERANCE = 3  # instructions: SysTick's step is shorter than one, the region's limits cost a few
@@ -97,9 +101,9 @@ class Run:
         s = self.image.symbols
         option = (f"{plugin},begin={s['bench_start']:#x},end={s['bench_stop']:#x},base={self.image.base:#x},"
                   f"bytes={self.image.top - self.image.base},out={counted}")
-        qemu = subprocess.Popen(["qemu-system-arm", "-M", machine, "-nographic", "-nodefaults", "-monitor", "none",
-                                 "-serial", "stdio", "-icount", "shift=6,align=off,sleep=off", "-plugin", option,
-                                 "-kernel", str(elf)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        qemu = subprocess.Popen(tied(["qemu-system-arm", "-M", machine, "-nographic", "-nodefaults", "-monitor", "none",
+                                      "-serial", "stdio", "-icount", "shift=6,align=off,sleep=off", "-plugin", option,
+                                      "-kernel", elf]), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                                 stderr=subprocess.DEVNULL, errors="replace")
         lines = []
         try:

@@ -2,34 +2,17 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
+
+#include "run_program.h"
 
 namespace odt::test {
 
 namespace fs = std::filesystem;
-
-struct Output {
-  int code = -1;
-  std::string text;  // standard output and error
-};
-
-inline Output run(const std::string& command) {
-  Output out;
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "re");
-  if (pipe == nullptr) return out;
-  char buffer[4096];
-  while (const std::size_t n = ::fread(buffer, 1, sizeof buffer, pipe)) out.text.append(buffer, n);
-  const int status = ::pclose(pipe);
-  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return out;
-}
 
 inline const char kHeaders[] = " -I" ODT_SRC "/../include ";
 inline std::string library(const std::string& compiler) {
@@ -52,12 +35,7 @@ class TiFolder : public testing::Test {
   void write(const std::string& name, const std::string& bytes) const {
     std::ofstream(path(name), std::ios::binary) << bytes;
   }
-  std::string read(const std::string& name) const {
-    std::ifstream in(path(name), std::ios::binary);
-    std::stringstream s;
-    s << in.rdbuf();
-    return s.str();
-  }
+  std::string read(const std::string& name) const { return test::read(path(name)); }
   Output odtc(const std::string& args) const { return run(std::string(ODTC_PATH) + " " + args); }
   std::string sources(const std::string& out) const {
     std::string s;

@@ -1,15 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdio.h>
-#include <sys/wait.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "onnx_fixture.h"
+#include "run_program.h"
 
 namespace odt::test {
 namespace {
@@ -17,29 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::HasSubstr;
-
-struct Output {
-  int code = -1;
-  std::string text;  // standard output and error
-};
-
-Output run(const std::string& command) {
-  Output out;
-  FILE* pipe = ::popen((command + " 2>&1").c_str(), "re");
-  if (pipe == nullptr) return out;
-  char buffer[4096];
-  while (const std::size_t n = ::fread(buffer, 1, sizeof buffer, pipe)) out.text.append(buffer, n);
-  const int status = ::pclose(pipe);
-  out.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return out;
-}
-
-std::string read(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream s;
-  s << in.rdbuf();
-  return s.str();
-}
 
 class Cli : public testing::Test {
  protected:

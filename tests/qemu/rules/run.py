@@ -13,6 +13,8 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "support"))
+from tied import tied  # noqa: E402
 ROOT = HERE.parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "rules"
 BOARDS = {"mps2_an386": "mps2-an386", "mps2_an505": "mps2-an505", "mps3_an547": "mps3-an547"}
@@ -79,8 +81,8 @@ def build(folder, board, runs_c):
 
 def train(machine, elf):
     """Lines of the image, up to END."""
-    qemu = subprocess.Popen(["qemu-system-arm", "-M", machine, "-nographic", "-nodefaults", "-monitor", "none",
-                             "-serial", "stdio", "-kernel", str(elf)], stdin=subprocess.DEVNULL,
+    qemu = subprocess.Popen(tied(["qemu-system-arm", "-M", machine, "-nographic", "-nodefaults", "-monitor", "none",
+                                  "-serial", "stdio", "-kernel", elf]), stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL, errors="replace")
     lines = []
     try:

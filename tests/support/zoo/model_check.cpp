@@ -157,6 +157,8 @@ Result<std::string> one_step(const CompiledModel& model, const ComparedRun& run,
   std::string d = differ(after, reference->layers());
   if (d.empty() && record.loss != reference->loss())
     d = absl::StrCat("loss ", record.loss, ", expected ", reference->loss());
+  if (d.empty() && record.correct != static_cast<std::uint32_t>(reference->correct()))
+    d = absl::StrCat("correct ", record.correct, ", expected ", reference->correct());
   *some_moved |= moved(before, after);
   const std::size_t size = bytes.size() / model.count;
   for (std::size_t i = 0; i < 2 && i < run.samples.values.size() && d.empty(); i++) {
