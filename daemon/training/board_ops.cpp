@@ -137,7 +137,8 @@ asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
   std::uint32_t size = hello.max_batch == 0 ? 8 : std::min(hello.max_batch, kEvalBatch);
   // The batch slot stays on the board: it should leave room for the trainer.
   if (hello.ram_bytes != 0 && set.sample_bytes() != 0)
-    size = std::clamp(hello.ram_bytes / 16 / set.sample_bytes(), 1u, size);
+    size = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(hello.ram_bytes / 16 / set.sample_bytes(), 1, size));
   EvalOutcome out;
   out.eval_id = env.next_id();
   auto started = co_await session->evaluate(out.eval_id, model::SampleRole::kNone, set.count());

@@ -160,7 +160,7 @@ MuRange mu_weight_range(const HyperParams& e) {
 
 std::uint32_t caps_needed(const HyperParams& asked) {
   const std::uint32_t best = asked.best_on_host.value_or(false) ? kCapBestOnHost : 0;
-  if (asked.rule_set == model::RuleSet::kDfp16) return best | 1u << 10;
+  if (asked.rule_set == model::RuleSet::kDfp16) return best | kCapDfp16;
   return best | (asked.k_varies() ? 1u << 9 : 0);
 }
 

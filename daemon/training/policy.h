@@ -50,9 +50,9 @@ struct MuRange {
 MuRange mu_weight_range(std::uint32_t k, model::Rounding rounding, std::uint32_t batch);
 // Where k varies: what at least one k in reach allows; boards clamp a step's mu to its layer's k.
 MuRange mu_weight_range(const model::HyperParams& effective);
-// Bits of capability (proto/README.md) that settings need of a board.
-// Capability bit: the guard's best weights can stay with the host.
-inline constexpr std::uint32_t kCapBestOnHost = 1u << 12;
+// Capability bits (proto/README.md): DFP16; the guard's best weights can stay with the host.
+inline constexpr std::uint32_t kCapDfp16 = 1u << 10, kCapBestOnHost = 1u << 12;
+// Those that settings need of a board.
 std::uint32_t caps_needed(const model::HyperParams& asked);
 
 }  // namespace odt::training

@@ -186,13 +186,17 @@ Result<std::vector<Placement>> placements(const model::Model& model, const model
     return board.caps == 0 || (board.caps & (p.streamed ? kCapStreamed : kCapResident)) != 0;
   };
   std::erase_if(all, [&can](const Placement& p) { return !can(p); });
-  if (board.caps != 0) {
-    if (all.empty())
-      return with_reason(
-          absl::FailedPreconditionError(absl::StrCat(
-              "board ", board.name, " cannot train with ",
-              asked.streamed.value_or(false) ? "streamed batches" : "resident samples")),
-          "NO_CAPABILITY", "Leave streamed out, or use firmware that can.");
+  if (all.empty()) {
+    const bool host =
+        asked.best_on_host.value_or(false) && guard && (board.caps & kCapBestOnHost) == 0;
+    return with_reason(absl::FailedPreconditionError(
+                           absl::StrCat("board ", board.name, " cannot train with ",
+                                        host ? "the best weights on the host"
+                                        : asked.streamed.value_or(false) ? "streamed batches"
+                                                                         : "resident samples")),
+                       "NO_CAPABILITY",
+                       host ? "Leave best_on_host out, or use firmware that can."
+                            : "Leave streamed out, or use firmware that can.");
   }
   const bool planned = known(model.ram) || (all.front().stored_k() <= 8 ? model.ram_k8_bytes
                                                                         : model.ram_k16_bytes) != 0;

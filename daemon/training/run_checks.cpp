@@ -76,14 +76,15 @@ asio::awaitable<Status> check_snapshot(Env& env, std::shared_ptr<model::RunSpec>
   co_return absl::OkStatus();
 }
 
-// Boards of release 0.1 know neither; what they do not know they would leave out of the settings.
+// What a board does not know it would leave out of the settings.
 Status check_caps(const model::HyperParams& asked, const model::Board& board) {
-  const std::uint32_t need = caps_needed(asked);
-  if ((board.caps & need) == need) return absl::OkStatus();
-  const bool dfp = asked.rule_set == model::RuleSet::kDfp16;
-  return refuse(absl::FailedPreconditionError(
-                    absl::StrCat("board ", board.name, " (firmware ", board.fw_version,
-                                 ") cannot do ", dfp ? "rule_set DFP16" : "layer_k or apt")),
+  const std::uint32_t lacks = caps_needed(asked) & ~board.caps;
+  if (lacks == 0) return absl::OkStatus();
+  const char* what = "layer_k or apt";
+  if ((lacks & kCapBestOnHost) != 0) what = "best_on_host";
+  if ((lacks & kCapDfp16) != 0) what = "rule_set DFP16";
+  return refuse(absl::FailedPreconditionError(absl::StrCat("board ", board.name, " (firmware ",
+                                                           board.fw_version, ") cannot do ", what)),
                 "NO_CAPABILITY", "Use firmware that can, or other settings.");
 }
 

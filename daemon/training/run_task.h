@@ -96,13 +96,9 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   bool consistent(const model::DeviceState& state) const;
   asio::awaitable<Status> follow(Session session, model::DeviceState state);
   asio::awaitable<Status> follow_resident(Session session, model::DeviceState state);
-  asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);
   // best_on_host: takes the best from a board that waits to be rid of it, and brings it to one that
   // wants it back.
   asio::awaitable<Status> settle_best(Session session);
-  asio::awaitable<Status> streamed_step(Session session, std::uint32_t step);
-  asio::awaitable<Status> streamed_end_epoch(Session session, std::uint32_t epoch);
-  asio::awaitable<Status> ensure_start_weights(Session session);
   asio::awaitable<Status> fetch_epochs(Session session, std::uint32_t end);
   asio::awaitable<Status> drain_epochs(Session session);
   asio::awaitable<void> add_gavg(model::EpochResult& epoch);
@@ -113,6 +109,12 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> load_epochs();
   Status compare_epoch(const model::EpochResult& epoch, bool* known) const;
   Status check_epoch(const model::EpochResult& epoch) const;
+
+  // run_streamed.cpp: batches over the link.
+  asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);
+  asio::awaitable<Status> streamed_step(Session session, std::uint32_t step);
+  asio::awaitable<Status> streamed_end_epoch(Session session, std::uint32_t epoch);
+  asio::awaitable<Status> ensure_start_weights(Session session);
 
   // run_steer.cpp
   std::vector<model::Steer> steering_left() const;

@@ -5,7 +5,7 @@
 #include "data/order.h"
 #include "training/run_task.h"
 
-// A run that the board holds: epochs, checkpoints, pause, streamed batches.
+// A run that the board holds: epochs, checkpoints, pause.
 namespace odt::training {
 namespace {
 
@@ -340,9 +340,9 @@ asio::awaitable<Status> RunTask::settle_best(Session session) {
   auto best = co_await session->receive(model::Resource::kBestWeights);
   if (!best.ok()) co_return best.status();
   auto weights = std::make_shared<const std::string>(std::move(best->content));
-  const Hash hash = sha256(*weights);
   auto written = co_await env_->write_blob(weights);
   if (!written.ok()) co_return written.status();
+  const Hash hash = *written;
   Save what;
   what.edit = [hash](model::Run& r) { r.best_weights = hash; };
   // Durable before the board hears of it: it may change the weights then.

@@ -29,17 +29,16 @@ void events_push(app_t* app, const odt_device_v1_Event* e) {
   v->next++;
 }
 
-void events_push_epoch(app_t* app, const odt_epoch_record_t* record, uint32_t step_us) {
+void events_push_epoch(app_t* app, uint32_t step_us) {
   app_events_t* v = &app->events;
   if (epochs_full(app)) return; /* the job holds before this can happen */
   app_epoch_t* kept = epochs_next(app);
   kept->event_id = v->next;
   kept->step_us = step_us;
-  if (record != &kept->record) kept->record = *record;
   app->epoch_count++;
   if (v->count == APP_EVENTS) evict(app);
   v->entry[v->count].size = 0;
-  v->entry[v->count].epoch = record->epoch;
+  v->entry[v->count].epoch = kept->record.epoch;
   v->count++;
   v->next++;
 }

@@ -85,7 +85,7 @@ void xfer_in_end(app_t* app, odt_error_t* err);
 
 /* ---- events.c ---- */
 void events_push(app_t* app, const odt_device_v1_Event* e);
-void events_push_epoch(app_t* app, const odt_epoch_record_t* record, uint32_t step_us);
+void events_push_epoch(app_t* app, uint32_t step_us);
 bool events_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id);
 bool epochs_encode(app_t* app, uint32_t epoch, pb_ostream_t* out, uint32_t* id);
 app_epoch_t* epochs_find(app_t* app, uint32_t epoch);

@@ -82,20 +82,22 @@ static void after_epoch(app_t* app) {
   if (!j->streamed && !release_hold(app)) j->state = JOB(EPOCH_HOLD);
 }
 
-static void publish_epoch(app_t* app, const odt_epoch_record_t* record) {
+/* The record that was made in epochs_next(). */
+static void publish_epoch(app_t* app) {
   app_job_t* j = &app->job;
   const uint64_t us = j->epoch_steps > 0 ? j->epoch_us / j->epoch_steps : 0;
-  events_push_epoch(app, record, us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
+  events_push_epoch(app, us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
   j->epoch_us = 0;
   j->epoch_steps = 0;
   after_epoch(app);
 }
 
 bool job_epoch_end(app_t* app, uint32_t correct, uint32_t total, odt_error_t* err) {
-  /* Made in its place: with the best on the host the last one waits there for its state hash. */
+  /* Made in its place, which callers have made sure of: with the best on the host the last one
+   * waits there for its state hash. */
   odt_epoch_record_t* record = &epochs_next(app)->record;
   if (odt_trainer_end_epoch(&app->trainer, correct, total, record, err) != ODT_OK) return false;
-  if (!job_best_wanted(app)) publish_epoch(app, record);
+  if (!job_best_wanted(app)) publish_epoch(app);
   return true;
 }
 
@@ -103,7 +105,7 @@ void job_best_written(app_t* app) {
   odt_error_t err = {.status = ODT_OK, .index = -1};
   odt_epoch_record_t* record = &epochs_next(app)->record;
   if (odt_trainer_roll_back(&app->trainer, record, &err) == ODT_OK) {
-    publish_epoch(app, record);
+    publish_epoch(app);
   } else {
     job_fail(app, &err);
   }

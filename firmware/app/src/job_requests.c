@@ -335,10 +335,13 @@ void job_ack_epoch(app_t* app, const request_t* q, response_t* r) {
 void job_best_kept(app_t* app, const request_t* q, response_t* r) {
   const odt_device_v1_BestKept* s = &q->op.best_kept;
   if (!job_run_is(app, s->run_id.bytes, s->run_id.size, s->attempt, r)) return;
+  const bool waited = job_waits_for_best(app);
   if (s->weights_hash.size != 32 || !trainer_has_state(app) ||
       odt_trainer_best_kept(&app->trainer, s->weights_hash.bytes) != ODT_OK) {
     refuse(r, CODE(FAILED_PRECONDITION), "weights_hash: the guard's best has other weights");
+    return;
   }
+  if (waited) app->job.hold_since_ms = app_now(app); /* the hold is for what comes after */
 }
 
 /* ---- PAUSE, RESUME, STOP ---- */

@@ -15,13 +15,12 @@ static void fill_trainer(app_t* app, bool with_hash, odt_device_v1_State* s) {
   if (app->trainer_kind == APP_TRAINER_RUN) {
     s->best_wait = (uint32_t)odt_trainer_best_waits(&app->trainer);
   }
-  if (s->best_wait == ODT_BEST_WANTED) { /* even where the weights are half written */
+  /* A best that is wanted: even where the weights are half written. */
+  if (trainer_has_state(app) || s->best_wait == ODT_BEST_WANTED) {
     s->step = odt_trainer_step_count(&app->trainer);
     s->epoch = odt_trainer_epoch_count(&app->trainer);
   }
   if (trainer_has_state(app)) {
-    s->step = odt_trainer_step_count(&app->trainer);
-    s->epoch = odt_trainer_epoch_count(&app->trainer);
     if (app->trainer.best_correct != UINT32_MAX) {
       s->best_step = app->trainer.best_step;
       s->best_correct = app->trainer.best_correct;

@@ -192,7 +192,9 @@ static bool plan_weights(app_t* app, odt_error_t* err) {
   }
   job_clear(app);
   const bool dfp16 = app->trainer_spec.rule_set == ODT_RULE_DFP16;
+  /* One whose best waits for the host takes no other weights. */
   const bool same = app->trainer_kind != APP_TRAINER_NONE && (dfp16 || app->trainer_spec.k == k) &&
+                    odt_trainer_best_waits(&app->trainer) == ODT_BEST_HERE &&
                     !odt_run_spec_k_varies(&app->trainer_spec);
   if (!same || app->in.size != odt_weights_size(&app->trainer)) {
     odt_run_spec_t spec;

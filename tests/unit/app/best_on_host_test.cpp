@@ -129,6 +129,46 @@ TEST(BestOnHost, ResidentRunEndsAsOneThatKeepsItItself) {
   }
 }
 
+// Reading the best may take longer than an epoch is held: what comes after it has its own time.
+TEST(BestOnHost, TheHoldBeginsWhenTheBestIsKept) {
+  const std::string train = golden_part(0, 43), held = golden_part(100, 50);
+  auto spec = coarse_spec(train, held);
+  spec.set_best_on_host(true);
+  BoardRig rig;
+  load(rig, train, held);
+  ASSERT_FALSE(rig.request(start_request(spec)).has_error());
+  rig.settle();
+  EXPECT_FALSE(kept(rig, sha256(rig.pull(pb::RESOURCE_BEST_WEIGHTS))).has_error());  // the start
+  rig.settle();
+  const auto end = state_of(rig);
+  ASSERT_EQ(end.best_wait(), 1u) << "the first epoch should improve";
+  const std::string best = rig.pull(pb::RESOURCE_BEST_WEIGHTS);
+  rig.advance_ms(20000);
+  rig.hello();
+  EXPECT_FALSE(kept(rig, sha256(best)).has_error());
+  rig.settle();
+  EXPECT_EQ(state_of(rig).step(), end.step());
+  EXPECT_EQ(state_of(rig).job(), pb::JOB_STATE_EPOCH_HOLD);
+}
+
+TEST(BestOnHost, AStoppedWaitLeavesTheBoardToOtherWeights) {
+  const std::string train = golden_part(0, 43), held = golden_part(100, 50);
+  auto spec = coarse_spec(train, held);
+  spec.set_best_on_host(true);
+  BoardRig rig;
+  load(rig, train, held);
+  ASSERT_FALSE(rig.request(start_request(spec)).has_error());
+  rig.settle();
+  ASSERT_EQ(state_of(rig).best_wait(), 1u);
+  const std::string weights = rig.pull(pb::RESOURCE_WEIGHTS);
+  pb::Request q;
+  q.mutable_job_control()->set_run_id(kRun);
+  q.mutable_job_control()->set_action(pb::JobControl::ACTION_STOP);
+  ASSERT_FALSE(rig.request(q).has_error());
+  const auto pushed = rig.push(pb::RESOURCE_WEIGHTS, weights);
+  EXPECT_FALSE(pushed.has_error()) << pushed.ShortDebugString();
+}
+
 TEST(BestOnHost, ARunGoesOnFromAStateOnAnotherBoard) {
   const std::string train = golden_part(0, 43), held = golden_part(100, 50);
   auto spec = coarse_spec(train, held);

@@ -250,6 +250,7 @@ TEST(TiGraphCheck, AContextThatDoesNotFitItselfIsRefusedAndChangesNothing) {
       {"output: not read", [](TiModel& m) { m.layers[3].in1 = m.layers[3].in0 = 2; }},
       {"act_dtype", [](TiModel& m) { m.layers[1].act_dtype = 0; }},
       {"act_dtype", [](TiModel& m) { m.layers[1].act_dtype = ODT_U8; }},
+      {"add: m", [](TiModel& m) { m.layers[3].add.m[1] = -1; }},
       {"add: values of in1", [](TiModel& m) { m.layers[3].in1 = INT_FROM_INPUT; }},
       {"out_size", [](TiModel& m) { m.layers[3].type = INT_LAYER_CONCAT; }},
       {"pool: input_h * input_w against in_size", [](TiModel& m) { m.layers[1].pool.input_h = 5; }},

@@ -273,6 +273,17 @@ TEST_F(SettingsTest, WhatTheFirmwareCannotDo) {
   asked.streamed = false;
   EXPECT_EQ(reason_of(check_settings(parts, asked, nullptr)), "NO_CAPABILITY");
   asked.streamed.reset();
+  asked.best_on_host = true;
+  EXPECT_NE(refusal(asked).find("cannot do best_on_host"), std::string::npos) << refusal(asked);
+  for (const std::uint32_t caps : {0u, 3u << 2}) {  // as firmware may be when the run begins
+    parts.board.caps = caps;
+    const auto none = placements(parts.model, parts.board, {40, 10}, asked, 8);
+    EXPECT_EQ(reason_of(none.status()), "NO_CAPABILITY") << none.status();
+    EXPECT_NE(std::string(none.status().message()).find("the best weights on the host"),
+              std::string::npos);
+  }
+  parts.board.caps = 1u << 3;
+  asked.best_on_host.reset();
   parts.board.max_layers = 4;
   parts.model.trainable_layers = 5;
   EXPECT_EQ(refusal(asked), "model 'fmnist' has 5 trainable layers; board m3-1 takes 4");

@@ -111,6 +111,9 @@ static odt_status_t check_plain(const IntModelCtx_t* ctx, uint32_t i, odt_error_
     if (!concat && second != d->in_size) {
       return bad(err, "add: values of in1", i, second, d->in_size, d->in_size);
     }
+    for (uint32_t f = 0; !concat && f < 2u; f++) { /* rule 1.4 has no delta for it */
+      if (d->add.m[f] < 0) return bad(err, "add: m", i, d->add.m[f], 0, INT32_MAX);
+    }
     return d->out_size == want ? ODT_OK : bad(err, "out_size", i, d->out_size, want, want);
   }
   if (d->type != INT_LAYER_FLATTEN) return check_pool(d, i, err);

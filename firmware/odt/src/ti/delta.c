@@ -48,7 +48,7 @@ static int exponent_step(const IntModelCtx_t* ctx, uint32_t i, uint32_t slot) {
     case INT_LAYER_ADD:
     case INT_LAYER_ADD_RELU: {
       int64_t m = d->add.m[slot];
-      return m == 0 ? 0 : odt_log2_nearest((uint64_t)(m < 0 ? -m : m)) - 20;
+      return m == 0 ? 0 : odt_log2_nearest((uint64_t)m) - 20;
     }
     default:
       return 0;
