@@ -38,11 +38,11 @@ Result<SampleSet> SampleSet::parse(std::shared_ptr<const std::string> blob, std:
   set.sample_len_ = read_u32(*blob, 12);
   const int flags = static_cast<unsigned char>((*blob)[7]);
   if (flags > 1) return bad("flags " + std::to_string(flags) + "; expected 0, or 1 (targets)");
-  set.targets_ = flags == 1;
+  const bool targets = flags == 1;
   const std::uint64_t bytes = set.sample_bytes();
-  if (set.targets_) set.label_len_ = std::max(outputs, 1u);
+  if (targets) set.label_len_ = std::max(outputs, 1u);
   // The fewest targets that give the size.
-  if (set.targets_ && outputs == 0 && set.count_ > 0)
+  if (targets && outputs == 0 && set.count_ > 0)
     while (set.label_len_ < kMaxTargets &&
            samples_bytes(set.count_, bytes, set.label_len_) < blob->size())
       ++set.label_len_;

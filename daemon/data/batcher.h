@@ -26,8 +26,9 @@ class SampleSet {
   std::uint32_t count() const { return count_; }
   std::uint32_t sample_len() const { return sample_len_; }
   Dtype dtype() const { return dtype_; }
-  std::uint32_t sample_bytes() const { return sample_len_ * (dtype_ == Dtype::kS16 ? 2 : 1); }
-  bool has_targets() const { return targets_; }
+  std::uint64_t sample_bytes() const {
+    return std::uint64_t{sample_len_} * (dtype_ == Dtype::kS16 ? 2 : 1);
+  }
   // int8 values in front of a sample: 1 (its label), or its targets.
   std::uint32_t label_len() const { return label_len_; }
   std::int8_t label(std::uint32_t i) const;                                 // the first of them
@@ -42,7 +43,6 @@ class SampleSet {
   std::shared_ptr<const std::string> blob_;
   Dtype dtype_ = Dtype::kS8;
   std::uint32_t count_ = 0, sample_len_ = 0, label_len_ = 1;
-  bool targets_ = false;
   std::size_t labels_ = 0, data_ = 0;  // offsets into the blob
 };
 

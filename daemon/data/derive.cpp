@@ -75,6 +75,10 @@ Result<OutputStage> parse_output_stage(std::string_view manifest_json, const Dat
   if (out.offset.size() != out.outputs || out.scale.size() != out.outputs)
     return absl::InvalidArgumentError(
         absl::StrCat("manifest: targets: ", out.scale.size(), " scales; expected ", out.outputs));
+  for (std::uint32_t i = 0; i < out.outputs; ++i)
+    if (!std::isfinite(out.offset[i]) || !std::isfinite(out.scale[i]))
+      return absl::InvalidArgumentError(
+          absl::StrCat("target ", i, ": its range has no finite offset and scale"));
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -134,11 +135,19 @@ class EdgeImpulseRecordings : public RecordingSource {
   }
 
   Status read_all_labels(std::map<std::string, Known>& known) const {
-    // The deepest first: the folder's own file has the last word on its recordings.
-    for (std::size_t i = files_->entries().size(); i-- > 0;) {
-      const FileEntry& entry = files_->entries()[i];
+    const auto& entries = files_->entries();
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < entries.size(); ++i)
+      if (entries[i].path.substr(folder_of(entries[i].path).size()) == kLabelFile)
+        found.push_back(i);
+    // The deepest first, which are the longest of those that lie in each other: the folder's own
+    // file has the last word on its recordings.
+    std::stable_sort(found.begin(), found.end(), [&entries](std::size_t a, std::size_t b) {
+      return entries[a].path.size() > entries[b].path.size();
+    });
+    for (const std::size_t i : found) {
+      const FileEntry& entry = entries[i];
       const std::string folder = folder_of(entry.path);
-      if (entry.path.substr(folder.size()) != kLabelFile) continue;
       if (entry.bytes > kMaxLabelFileBytes)
         return absl::InvalidArgumentError(absl::StrCat(files_->shown(i), ": ", entry.bytes,
                                                        " bytes; at most ", kMaxLabelFileBytes,

@@ -10,7 +10,7 @@
 namespace odt::data {
 
 struct ImportRequest {
-  std::string format;                 // of kFormats, or empty: by the name of the data
+  std::string format;  // of open_source.cpp's table or "idx"; empty: by the name of the data
   std::vector<std::uint32_t> resize;  // [h, w]; empty: as it is. Images (u8) only
   std::string transform;              // image_ops.h
   // Samples per split. All 0: by `split`, else 80/10/10 %, or 90/10 % where there is an own test

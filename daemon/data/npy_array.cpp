@@ -203,23 +203,24 @@ Status NpyArray::load(std::uint64_t row) {
   return absl::OkStatus();
 }
 
-float NpyArray::value(const char* at) const {
+std::uint64_t NpyArray::bits(const char* at) const {
   char raw[8] = {};
   std::memcpy(raw, at, bytes_);
   if (big_endian_) std::reverse(raw, raw + bytes_);
-  switch (kind_ == 'b' ? 'u' : kind_) {
-    case 'f':
-      return bytes_ == 2   ? half_to_float(load_as<std::uint16_t>(raw))
-             : bytes_ == 4 ? load_as<float>(raw)
-                           : static_cast<float>(load_as<double>(raw));
-    case 'u':
-      return static_cast<float>(load_as<std::uint64_t>(raw));
-    default: {
-      const auto shift = static_cast<int>(64 - 8 * bytes_);
-      const auto v = static_cast<std::int64_t>(load_as<std::uint64_t>(raw) << shift) >> shift;
-      return static_cast<float>(v);
-    }
-  }
+  const auto v = load_as<std::uint64_t>(raw);
+  const auto shift = static_cast<int>(64 - 8 * bytes_);
+  return kind_ == 'i' ? static_cast<std::uint64_t>(static_cast<std::int64_t>(v << shift) >> shift)
+                      : v;
+}
+
+float NpyArray::value(const char* at) const {
+  const std::uint64_t v = bits(at);
+  if (kind_ == 'i') return static_cast<float>(static_cast<std::int64_t>(v));
+  if (!is_float()) return static_cast<float>(v);
+  const char* raw = reinterpret_cast<const char*>(&v);
+  return bytes_ == 2   ? half_to_float(load_as<std::uint16_t>(raw))
+         : bytes_ == 4 ? load_as<float>(raw)
+                       : static_cast<float>(load_as<double>(raw));
 }
 
 Status NpyArray::read(std::uint64_t row, std::vector<float>& values) {
@@ -251,6 +252,8 @@ Result<std::string> NpyArray::text(std::uint64_t row) {
   ODT_TRY(load(row));
   const char* at = block_.data() + (row - first_) * bytes_;
   if (is_text()) return element_text(at);
+  if (kind_ == 'i') return absl::StrCat(static_cast<std::int64_t>(bits(at)));
+  if (!is_float()) return absl::StrCat(bits(at));
   const float v = value(at);
   if (v == std::floor(v) && std::abs(v) < 1e9f) return absl::StrCat(static_cast<std::int64_t>(v));
   return absl::StrCat(v);

@@ -62,6 +62,8 @@ class NpyArray {
 
  private:
   Status load(std::uint64_t row);
+  // An element's bits, little-endian; signed integers extended.
+  std::uint64_t bits(const char* at) const;
   float value(const char* at) const;
   std::string element_text(const char* at) const;
 

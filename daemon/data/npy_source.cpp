@@ -171,9 +171,12 @@ class Archive {
     return std::optional<NpyArray>(std::move(a));
   }
   std::string list() const {
+    constexpr std::size_t kShown = 20;
     std::string names;
-    for (const auto& m : members_)
-      absl::StrAppend(&names, names.empty() ? "" : ", ", shown(m.name));
+    for (std::size_t i = 0; i < members_.size() && i < kShown; ++i)
+      absl::StrAppend(&names, i == 0 ? "" : ", ", shown(members_[i].name));
+    if (members_.size() > kShown)
+      absl::StrAppend(&names, " and ", members_.size() - kShown, " more");
     return names;
   }
   const std::vector<ZipMember>& members() const { return members_; }

@@ -21,7 +21,7 @@ Result<std::unique_ptr<Source>> open_png_rows(const ImportRequest& request, cons
 // The request asks for windows or features of a table (`series` set).
 bool wants_windows(const ImportRequest& request);
 // A table's rows behind the request's windows and features. series "steps": a row is a time step,
-// its group the recording; "rows": a row is a recording of steps x series_channels.
+// its group the recording; "rows": a row is a recording of steps x channels.
 Result<std::unique_ptr<Source>> windows_of(std::unique_ptr<Source> table,
                                            const ImportRequest& request);
 

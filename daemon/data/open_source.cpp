@@ -36,7 +36,8 @@ Result<SourcePtr> open_csv_file(const ImportRequest& r, const std::string& path,
 const std::vector<std::string> kCsvEndings = {".csv", ".tsv", ".csv.gz", ".tsv.gz"};
 
 Result<SourcePtr> open_csv_rows(const Input& in) {
-  if (!fs::is_directory(in.path)) return open_csv_file(in.request, in.path, in.name);
+  std::error_code ec;
+  if (!fs::is_directory(in.path, ec)) return open_csv_file(in.request, in.path, in.name);
   std::vector<std::string> files;
   ODT_ASSIGN(files, files_below(in.path, kCsvEndings));
   const std::size_t n = files.size();

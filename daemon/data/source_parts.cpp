@@ -13,6 +13,26 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::size_t kMaxFiles = 100000;
 
+// Files whose rows are to stand in one dataset. those: "the training data has".
+Status check_alike(const Source& s, const std::vector<std::uint32_t>& shape, const SourceInfo& info,
+                   const char* those) {
+  const auto refuse = [&s](const auto&... what) {
+    return absl::InvalidArgumentError(absl::StrCat(s.describe(), ": ", what...));
+  };
+  if (s.shape() != shape)
+    return refuse("[", absl::StrJoin(s.shape(), ","), "] values per sample; ", those, " [",
+                  absl::StrJoin(shape, ","), "]");
+  const SourceInfo own = s.info();
+  for (std::size_t i = 0; i < std::min(own.value_names.size(), info.value_names.size()); ++i)
+    if (own.value_names[i] != info.value_names[i])
+      return refuse("value ", i, " is '", own.value_names[i], "'; ", those, " '",
+                    info.value_names[i], "'");
+  const bool known = own.sample_rate > 0 && info.sample_rate > 0;
+  if (known && std::abs(own.sample_rate - info.sample_rate) > 0.01f * info.sample_rate)
+    return refuse(own.sample_rate, " Hz; ", those, " ", info.sample_rate, " Hz");
+  return absl::OkStatus();
+}
+
 class Chain : public Source {
  public:
   Chain(std::string describe, std::size_t files, OpenNth open, SourcePtr first)
@@ -51,17 +71,7 @@ class Chain : public Source {
     current_.reset();  // at most one open at a time
     ODT_ASSIGN(current_, open_(file));
     file_ = file;
-    if (current_->shape() != shape_)
-      return absl::InvalidArgumentError(absl::StrCat(
-          current_->describe(), ": [", absl::StrJoin(current_->shape(), ","),
-          "] values per sample; the files before it have [", absl::StrJoin(shape_, ","), "]"));
-    const auto names = current_->info().value_names;
-    for (std::size_t i = 0; i < std::min(names.size(), info_.value_names.size()); ++i)
-      if (names[i] != info_.value_names[i])
-        return absl::InvalidArgumentError(absl::StrCat(current_->describe(), ": value ", i, " is '",
-                                                       names[i], "'; the files before it have '",
-                                                       info_.value_names[i], "'"));
-    return absl::OkStatus();
+    return check_alike(*current_, shape_, info_, "the files before it have");
   }
 
   std::string describe_;
@@ -159,8 +169,9 @@ Result<std::vector<std::string>> files_below(const std::string& folder,
   fs::recursive_directory_iterator at(folder, ec);
   if (ec) return absl::NotFoundError(absl::StrCat(folder, ": cannot read: ", ec.message()));
   std::vector<std::string> files;
-  for (; at != fs::recursive_directory_iterator(); at.increment(ec)) {
-    if (ec) return absl::FailedPreconditionError(absl::StrCat(folder, ": ", ec.message()));
+  // A fault ends the walk: it must not pass for the end of the files.
+  std::error_code fault;
+  for (; !fault && at != fs::recursive_directory_iterator(); at.increment(fault)) {
     const std::string name = at->path().filename().string();
     if (name.starts_with('.')) {
       if (at->is_directory(ec)) at.disable_recursion_pending();
@@ -171,6 +182,7 @@ Result<std::vector<std::string>> files_below(const std::string& folder,
     if (files.size() > kMaxFiles)
       return absl::InvalidArgumentError(absl::StrCat(folder, ": more than ", kMaxFiles, " files"));
   }
+  if (fault) return absl::FailedPreconditionError(absl::StrCat(folder, ": ", fault.message()));
   if (files.empty())
     return absl::InvalidArgumentError(
         absl::StrCat(folder, ": no file", endings.empty() ? "" : " that ends in ",
@@ -186,10 +198,7 @@ Result<SourcePtr> chain_sources(std::string describe, std::size_t files, OpenNth
 }
 
 Result<SourcePtr> with_test(SourcePtr pool, SourcePtr test) {
-  if (pool->shape() != test->shape())
-    return absl::InvalidArgumentError(absl::StrCat(
-        test->describe(), ": [", absl::StrJoin(test->shape(), ","),
-        "] values per sample; the training data has [", absl::StrJoin(pool->shape(), ","), "]"));
+  ODT_TRY(check_alike(*test, pool->shape(), pool->info(), "the training data has"));
   return std::make_unique<WithTest>(std::move(pool), std::move(test));
 }
 

@@ -40,9 +40,8 @@ class Spectrogram {
   static Result<Spectrogram> create(const SpectrogramOptions& options, double sample_rate);
 
   const SpectrogramOptions& options() const { return options_; }
-  std::uint32_t values() const { return options_.frames * options_.bands; }
-  // x: steps values, `stride` apart. Appends values() to out. Errors: INVALID_ARGUMENT (above 2^22
-  // values before step 6).
+  // x: steps values, `stride` apart. Appends frames * bands values to out. Errors: INVALID_ARGUMENT
+  // (above 2^22 values before step 6).
   Status append(const float* x, std::size_t steps, std::size_t stride, double full_scale,
                 std::vector<float>& out);
 

@@ -15,7 +15,6 @@ namespace {
 
 constexpr double kMaxSteps = 1 << 24;
 
-// Fits in a row, and in its own type.
 using Shape = std::vector<std::uint32_t>;
 
 Status bad(const std::string& what) { return absl::InvalidArgumentError(what); }

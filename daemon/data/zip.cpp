@@ -73,8 +73,7 @@ Status inflate_into(const FileRange& packed, std::uint64_t size, const std::stri
   while (rc == Z_OK) {
     if (z.avail_in == 0) {
       const std::size_t n = std::min<std::uint64_t>(kChunk, packed.size() - at);
-      if (n == 0) return damaged(name, "a member is truncated");
-      ODT_TRY(packed.read(at, in.data(), n));
+      ODT_TRY(packed.read(at, in.data(), n));  // at the end 0: output may still be pending
       at += n;
       z.next_in = reinterpret_cast<Bytef*>(in.data());
       z.avail_in = static_cast<uInt>(n);
@@ -85,7 +84,8 @@ Status inflate_into(const FileRange& packed, std::uint64_t size, const std::stri
     const std::size_t made = out.size() - z.avail_out;
     if (sink.size + made > size) return damaged(name, "a member is longer than its entry says");
     ODT_TRY(sink.put(reinterpret_cast<const unsigned char*>(out.data()), made));
-    if (rc == Z_BUF_ERROR && made == 0 && z.avail_in > 0) break;
+    if (rc == Z_BUF_ERROR && made == 0)
+      return damaged(name, z.avail_in > 0 ? "a member is damaged" : "a member is truncated");
     if (rc == Z_BUF_ERROR) rc = Z_OK;
   }
   return rc == Z_STREAM_END ? absl::OkStatus() : damaged(name, "a member is damaged");

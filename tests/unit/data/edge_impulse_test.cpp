@@ -146,6 +146,19 @@ TEST_F(EdgeImpulseFolderTest, InfoLabelsHasTheLastWord) {
   EXPECT_TRUE(r[1].own_test);
 }
 
+TEST_F(EdgeImpulseFolderTest, AFoldersOwnLabelsGoBeforeThoseAboveIt) {
+  files_.put("a/x.1.json", recording(ramp(4)).dump());
+  const auto labels = [](const char* path, const char* label) {
+    return json{{"files", {{{"path", path}, {"label", {{"type", "label"}, {"label", label}}}}}}}
+        .dump();
+  };
+  files_.put("info.labels", labels("a/x.1.json", "above"));
+  files_.put("a/info.labels", labels("x.1.json", "own"));
+  const auto r = rows();
+  ASSERT_EQ(r.size(), 1u);
+  EXPECT_EQ(r[0].label, "own");
+}
+
 TEST_F(EdgeImpulseFolderTest, BadFoldersAreRefusedByFile) {
   EXPECT_THAT(refusal(), HasSubstr("set: no Edge Impulse files"));
   files_.put("a.1.json", recording(ramp(4)).dump());

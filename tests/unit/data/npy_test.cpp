@@ -168,6 +168,8 @@ TEST_F(Npy, LabelsOfNumbersAndText) {
     return all;
   };
   EXPECT_THAT(labels(npy("<i8", "2", bytes<std::int64_t>({-3, 12}))), ElementsAre("-3", "12"));
+  EXPECT_THAT(labels(npy("<i8", "2", bytes<std::int64_t>({20240101, 20240102}))),
+              ElementsAre("20240101", "20240102"));
   EXPECT_THAT(labels(npy("<f4", "2", bytes<float>({4, 5}))), ElementsAre("4", "5"));
   EXPECT_THAT(labels(npy("<U2", "2", bytes<std::uint32_t>({'u', 'p', 0xE9, 0}))),
               ElementsAre("up", "\xC3\xA9"));
