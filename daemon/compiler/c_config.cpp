@@ -198,7 +198,7 @@ Buffers buffers(const CModel& model) {
   }
   for (std::size_t n = 0; n < model.layers.size(); ++n) {
     const CLayer& c = model.layers[n];
-    out.deltas.push_back({std::min(static_cast<int>(n), c.delta_until), c.last_reader, c.bytes()});
+    out.deltas.push_back({c.delta_until, c.last_reader, c.bytes()});
   }
   const std::uint64_t extent = place(out.deltas);
   absl::StrAppend(

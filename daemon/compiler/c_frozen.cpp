@@ -67,12 +67,6 @@ std::string arrays(const Layer& l, std::size_t n) {
          c_array(absl::StrCat("static const int8_t ", name, "_k"), l.k);
 }
 
-std::string op_name(const Layer& l) {
-  static const char* const kNames[] = {"CONV2D", "LINEAR", "FLATTEN", "MAXPOOL", "AVGPOOL",
-                                       "GAP",    "ADD",    "CONCAT",  "RESIZE"};
-  return kNames[static_cast<int>(l.kind) - static_cast<int>(LayerKind::kConv)];
-}
-
 std::string geometry(const Layer& l) {
   const ConvGeometry& g = l.conv;
   std::string out =

@@ -22,17 +22,11 @@ bool read_targets(const std::string& text, std::size_t n, std::vector<std::int8_
   return true;
 }
 
-Status bad_key(const Graph& graph, const std::string& key, const std::string& expected) {
-  return absl::InvalidArgumentError(absl::StrCat(graph.file, ": metadata ", key, " is '",
-                                                 shown(graph.metadata.at(key)), "'; expected ",
-                                                 expected));
-}
-
 Status read_number(const Graph& graph, const std::string& key, std::uint32_t limit,
                    std::uint32_t& out) {
   const auto it = graph.metadata.find(key);
   if (it != graph.metadata.end() && (!absl::SimpleAtoi(it->second, &out) || out > limit))
-    return bad_key(graph, key, absl::StrCat("an integer in 0..", limit));
+    return bad_metadata(graph, key, absl::StrCat("an integer in 0..", limit));
   return absl::OkStatus();
 }
 
@@ -54,8 +48,8 @@ Status read_losses(const Graph& graph, double logit_scale, Network& net) {
   for (std::size_t t = 0; t < 2; ++t) {
     if (graph.metadata.contains(targets[t].first)) {
       if (!read_targets(graph.metadata.at(targets[t].first), n, *targets[t].second))
-        return bad_key(graph, targets[t].first,
-                       absl::StrCat(n, " integers in -128..127, one per class"));
+        return bad_metadata(graph, targets[t].first,
+                            absl::StrCat(n, " integers in -128..127, one per class"));
       continue;
     }
     targets[t].second->assign(n, t == 0 ? 64 : -64);
@@ -73,7 +67,8 @@ Status read_calibration(const Graph& graph, double logit_scale, Network& net) {
   ODT_TRY(read_number(graph, "odt.src_correct", UINT32_MAX, c.src_correct));
   ODT_TRY(read_number(graph, "odt.src_total", UINT32_MAX, c.src_total));
   if (c.src_correct > c.src_total)
-    return bad_key(graph, "odt.src_correct", absl::StrCat("at most odt.src_total, ", c.src_total));
+    return bad_metadata(graph, "odt.src_correct",
+                        absl::StrCat("at most odt.src_total, ", c.src_total));
   if (c.src_total == 0 && net.task == Task::kClassify)
     net.warnings.push_back(
         "no odt.src_correct / odt.src_total in the file: accuracy on its own data is unknown");
@@ -83,7 +78,7 @@ Status read_calibration(const Graph& graph, double logit_scale, Network& net) {
 Status read_input_storage(const Graph& graph, Network& net) {
   if (const auto it = graph.metadata.find("odt.input_dtype"); it != graph.metadata.end()) {
     if (it->second != "u8" && it->second != "i8")
-      return bad_key(graph, "odt.input_dtype", "u8 or i8");
+      return bad_metadata(graph, "odt.input_dtype", "u8 or i8");
     net.input_storage = it->second == "u8" ? Storage::kU8 : Storage::kS8;
   } else {
     net.warnings.push_back("no PREQUANT block: samples are taken as int8 values as they are");
@@ -98,7 +93,7 @@ Result<Task> read_task(const Graph& graph, std::optional<Task> asked,
     if (it->second == "classify") return Task::kClassify;
     if (it->second == "regress") return Task::kRegress;
     if (it->second == "autoencode") return Task::kAutoencode;
-    return bad_key(graph, "odt.task", "classify, regress or autoencode");
+    return bad_metadata(graph, "odt.task", "classify, regress or autoencode");
   }
   // Calibrated for cross-entropy: a classifier, even with as many classes as inputs.
   if (const auto it = graph.metadata.find("odt.ce_scale");

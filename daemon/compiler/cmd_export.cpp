@@ -6,35 +6,22 @@
 #include "data/dataset.h"
 
 namespace odt::compiler {
-namespace {
-
-constexpr std::uint64_t kMaxBytes = std::uint64_t{256} << 20;
-
-int failed(const Status& status) {
-  std::cerr << "odtc: " << status.message() << "\n";
-  return 1;
-}
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-}  // namespace
-
 int ExportCommand::run() const {
-  const auto onnx = data::read_file(file, kMaxBytes);
-  if (!onnx.ok()) return failed(onnx.status());
-  const auto trained = data::read_file(weights, kMaxBytes);
-  if (!trained.ok()) return failed(trained.status());
+  const auto onnx = data::read_file(file, kMaxFileBytes);
+  if (!onnx.ok()) return fail(onnx.status());
+  const auto trained = data::read_file(weights, kMaxFileBytes);
+  if (!trained.ok()) return fail(trained.status());
   ExportOptions o = options;
   if (!image.empty()) {
-    auto bytes = data::read_file(image, kMaxBytes);
-    if (!bytes.ok()) return failed(bytes.status());
+    auto bytes = data::read_file(image, kMaxFileBytes);
+    if (!bytes.ok()) return fail(bytes.status());
     if (bytes->substr(0, 4) != "ODTM")
-      return failed(absl::InvalidArgumentError(image + ": not a model image (magic 'ODTM')"));
+      return fail(absl::InvalidArgumentError(image + ": not a model image (magic 'ODTM')"));
     o.image = *std::move(bytes);
   }
-  const auto done = export_onnx(*onnx, base_name(file), *trained, base_name(weights), o);
-  if (!done.ok()) return failed(done.status());
-  if (auto st = data::write_file(out, done->onnx); !st.ok()) return failed(st);
+  const auto done = export_onnx(*onnx, file_name(file), *trained, file_name(weights), o);
+  if (!done.ok()) return fail(done.status());
+  if (auto st = data::write_file(out, done->onnx); !st.ok()) return fail(st);
   for (const auto& warning : done->warnings) std::cerr << "odtc: warning: " << warning << "\n";
   std::cout << "wrote " << out << ": " << done->changed_weights << " weights and "
             << done->changed_offsets << " offsets changed\n";

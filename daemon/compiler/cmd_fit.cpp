@@ -8,13 +8,7 @@
 namespace odt::compiler {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
-constexpr int kError = 1, kDoesNotFit = 3;
-
-int fail(const Status& status) {
-  std::cerr << "odtc: " << status.message() << "\n";
-  return kError;
-}
+constexpr int kDoesNotFit = 3;
 
 }  // namespace
 
@@ -28,7 +22,7 @@ int FitCommand::run() const {
   if (!figures.ok()) return fail(figures.status());
   const auto onnx = data::read_file(file, kMaxFileBytes);
   if (!onnx.ok()) return fail(onnx.status());
-  const std::string name = file.substr(file.rfind('/') + 1);
+  const std::string name = file_name(file);
   const auto compiled = compiler::compile(*onnx, name, compile);
   if (!compiled.ok()) return fail(compiled.status());
   FitRequest wanted = request;

@@ -17,8 +17,7 @@ struct LayerCost {
   double update = 0;       // instructions per step
 };
 
-// One layer of the network at a precision k and a batch. frozen_once: the layer lies in front of
-// the cut.
+// One layer of the network at a precision k and a batch.
 LayerCost layer_cost(const Network& net, std::size_t layer, Kernels kernels, std::uint32_t k,
                      std::uint32_t batch);
 

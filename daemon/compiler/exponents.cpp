@@ -14,12 +14,6 @@ constexpr int kLimit = 100;
 
 using Exponent = std::optional<int>;
 
-Status bad_exponent(const Graph& graph, const std::string& key, const std::string& expected) {
-  return absl::InvalidArgumentError(absl::StrCat(graph.file, ": metadata ", key, " is '",
-                                                 shown(graph.metadata.at(key)), "'; expected ",
-                                                 expected));
-}
-
 Exponent log2_exact(double v) {
   int e = 0;
   if (!(v > 0) || std::frexp(v, &e) != 0.5) return std::nullopt;
@@ -60,7 +54,9 @@ Exponent output_of(const Layer& l, Exponent a, Exponent b, Exponent weights) {
         const Exponent m = log2_exact(l.offset[n]);
         return m ? sum_of(e, 20 - *m) : std::nullopt;
       };
-      const Exponent left = term(a, 0), right = term(b, 1);
+      const Exponent left = term(a, 0);
+      if (l.offset[1] == 0) return left;  // one tensor, clipped or scaled
+      const Exponent right = term(b, 1);
       return left == right ? left : std::nullopt;
     }
     case LayerKind::kConcat:
@@ -78,12 +74,12 @@ Status read_weights_list(const Graph& graph, std::size_t layers, std::vector<Exp
   const std::vector<std::string> parts = absl::StrSplit(it->second, ',');
   const std::string expected =
       absl::StrCat(layers, " integers within +-", kLimit, " or '?', one for each layer");
-  if (parts.size() != layers) return bad_exponent(graph, key, expected);
+  if (parts.size() != layers) return bad_metadata(graph, key, expected);
   for (std::size_t n = 0; n < layers; ++n) {
     if (parts[n] == "?") continue;
     int e = 0;
     if (!absl::SimpleAtoi(parts[n], &e) || std::abs(e) > kLimit)
-      return bad_exponent(graph, key, expected);
+      return bad_metadata(graph, key, expected);
     out[n] = e;
   }
   return absl::OkStatus();
@@ -100,7 +96,7 @@ Status read_exponents(const Graph& graph, Network& net) {
   if (const auto it = graph.metadata.find("odt.input_exponent"); it != graph.metadata.end()) {
     int e = 0;
     if (!absl::SimpleAtoi(it->second, &e) || std::abs(e) > kLimit)
-      return bad_exponent(graph, it->first, absl::StrCat("an integer within +-", kLimit));
+      return bad_metadata(graph, it->first, absl::StrCat("an integer within +-", kLimit));
     tensors[0] = e;
     net.input_exponent = static_cast<std::int8_t>(e);
   }

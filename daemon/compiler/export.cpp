@@ -11,11 +11,10 @@
 #include "base/ids.h"
 #include "compiler/odtw.h"
 #include "compiler/onnx_edit.h"
+#include "odt/odt.h"
 
 namespace odt::compiler {
 namespace {
-
-constexpr std::uint16_t kRulesVersion = 1;
 
 // Weights of one layer as its file is to have them, ONNX order of the image.
 struct Values {
@@ -100,9 +99,9 @@ class Exporter {
                                own.hex().substr(0, 16),
                                " (give the file that was trained, and --name or --image as it was "
                                "compiled)"));
-    if (weights_.rules_version != kRulesVersion)
+    if (weights_.rules_version != ODT_RULES_VERSION)
       return fail(
-          absl::StrCat("rules_version ", weights_.rules_version, "; expected ", kRulesVersion));
+          absl::StrCat("rules_version ", weights_.rules_version, "; expected ", ODT_RULES_VERSION));
     std::size_t n = 0;
     for (const Layer& l : compiled_.network.layers) {
       if (!l.trainable) continue;

@@ -9,6 +9,7 @@
 
 #include "compiler/manifest.h"
 #include "compiler/plan.h"
+#include "data/batcher.h"
 
 namespace odt::compiler {
 namespace {
@@ -20,8 +21,8 @@ std::uint64_t align8(std::uint64_t n) { return (n + 7) & ~std::uint64_t{7}; }
 // An ODTS blob (proto/README.md): labels, or targets of a regression.
 std::uint64_t samples_bytes(const Network& net, std::uint64_t count) {
   const std::uint64_t each = storage_of_tensor(net, 0) == Storage::kS16 ? 2 : 1;
-  const std::uint64_t labels = net.task == Task::kRegress ? count * net.n_classes() : count;
-  return align8(16 + (labels + 3) / 4 * 4 + count * count_of(net.input_shape) * each);
+  return align8(data::samples_bytes(count, count_of(net.input_shape) * each,
+                                    net.task == Task::kRegress ? net.n_classes() : 1));
 }
 
 Result<std::pair<FitRam, FitRam>> ram_of(const Compiled& c, const std::string& file,

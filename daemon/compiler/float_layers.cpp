@@ -60,7 +60,6 @@ Result<FloatOp> read_float_conv(const Graph& graph, const Node& node, const Shap
                                   " groups do not fit ", in[0], " input channels"));
   FloatOp op;
   op.kind = FloatKind::kConv;
-  op.node = &node;
   op.geometry = window.geometry;
   op.out = {static_cast<std::uint32_t>(outputs), window.out_h, window.out_w};
   for (const auto d : w->dims) op.weight_shape.push_back(static_cast<std::uint32_t>(d));
@@ -89,7 +88,6 @@ Result<FloatOp> read_float_linear(const Graph& graph, const Node& node, const Sh
                                   in[0], " values"));
   FloatOp op;
   op.kind = FloatKind::kLinear;
-  op.node = &node;
   op.out = {static_cast<std::uint32_t>(outputs)};
   op.weight_shape = {static_cast<std::uint32_t>(inputs), static_cast<std::uint32_t>(outputs)};
   for (std::int64_t i = 0; i < inputs; ++i)
@@ -115,7 +113,6 @@ Result<FloatOp> read_batch_norm(const Graph& graph, const Node& node, const Shap
   }
   FloatOp op;
   op.kind = FloatKind::kAffine;
-  op.node = &node;
   op.out = in;
   for (std::size_t c = 0; c < in[0]; ++c) {
     const double variance = part[3]->at(c) + double{node.real("epsilon", 1e-5f)};

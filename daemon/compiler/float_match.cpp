@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::int32_t kLeastExponent = -15, kMostExponent = 7;
 
-Status bad_metadata(const Graph& graph, const std::string& key, const std::string& expected) {
-  return absl::InvalidArgumentError(absl::StrCat(graph.file, ": metadata ", key, " is '",
-                                                 shown(graph.metadata.at(key)), "'; expected ",
-                                                 expected));
-}
-
 // scale = mult * 2^-k with mult int16 and k in 0..31, as exact as it gets. A full scale of 2^15
 // becomes 32767: nothing above fits into an int16 anyway.
 bool split(double scale, std::int16_t& mult, std::uint8_t& k) {

@@ -56,6 +56,7 @@ class Reader {
     for (const Node& node : graph_.nodes) {
       Value out;
       ODT_ASSIGN(out, step(node));
+      ODT_TRY(check_made(graph_, node, g_.ops.size()));
       std::int64_t count = 1;
       for (const auto d : out.dims) count = std::min<std::int64_t>(count * d, 65536);
       if (count > 65535)
@@ -137,7 +138,6 @@ class Reader {
     if (op == "Resize" || op == "Upsample") return resize(node, x);
     if (op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze")
       return reshape(node, x);
-    if (op == "Cast" && node.integer("to", 1) == 1) return x;
     if (op == "Softmax" || op == "LogSoftmax") return softmax(node, x);
     const std::string why = reason(op);
     return refused(node, absl::StrCat("this operator is not supported", why.empty() ? "" : ": ",
@@ -449,7 +449,7 @@ class Reader {
   }
 
   Result<Value> softmax(const Node& node, const Value& x) {
-    const std::int64_t axis = node.integer("axis", node.inputs.empty() ? 1 : -1);
+    const std::int64_t axis = node.integer("axis", -1);
     const auto rank = static_cast<std::int64_t>(x.dims.size());
     if (node.outputs[0] != graph_.output || (rank == 2 && axis != 1 && axis != -1))
       return refused(node, absl::StrCat(node.op, " is supported at the end, over the classes"));

@@ -15,14 +15,9 @@
 
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
-
-int fail(const odt::Status& status) {
-  std::cerr << "odtc: " << status.message() << "\n";
-  return 1;
-}
-
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+using odt::compiler::fail;
+using odt::compiler::file_name;
+using odt::compiler::kMaxFileBytes;
 
 int run_compile(const std::string& in, std::string out, const std::string& manifest_path,
                 const std::string& vectors_path, const odt::compiler::CompileOptions& options) {
@@ -37,13 +32,14 @@ int run_compile(const std::string& in, std::string out, const std::string& manif
     auto text = odt::compiler::write_vectors(*compiled);
     if (!text.ok()) return fail(text.status());
     vectors = *std::move(text);
-    if (auto st = odt::data::write_file(vectors_path, vectors); !st.ok()) return fail(st);
   }
   if (auto st = odt::data::write_file(manifest, compiled->manifest); !st.ok()) return fail(st);
   if (auto st = odt::data::write_file(out, compiled->image); !st.ok()) {
     std::remove(manifest.c_str());
     return fail(st);
   }
+  if (!vectors_path.empty())
+    if (auto st = odt::data::write_file(vectors_path, vectors); !st.ok()) return fail(st);
   std::cout << odt::compiler::inspect_manifest(compiled->manifest) << "wrote " << out << " and "
             << manifest << "\n";
   return 0;

@@ -89,12 +89,13 @@ std::uint64_t macs_of(const Layer& l) {
   return l.weights.size() * positions;
 }
 
-std::string kind_name(const Layer& l) {
+std::string op_name(const Layer& l) {
   static const char* const kNames[] = {"CONV2D", "LINEAR", "FLATTEN", "MAXPOOL", "AVGPOOL",
                                        "GAP",    "ADD",    "CONCAT",  "RESIZE"};
-  return std::string(kNames[static_cast<int>(l.kind) - static_cast<int>(LayerKind::kConv)]) +
-         (l.relu ? "_RELU" : "");
+  return kNames[static_cast<int>(l.kind) - static_cast<int>(LayerKind::kConv)];
 }
+
+std::string kind_name(const Layer& l) { return op_name(l) + (l.relu ? "_RELU" : ""); }
 
 std::int64_t accumulator_bound(const Network& net, const Layer& l) {
   const std::int64_t x = range_of_tensor(net, l.in0).largest();

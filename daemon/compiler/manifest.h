@@ -8,6 +8,7 @@
 namespace odt::compiler {
 
 std::uint64_t macs_of(const Layer& layer);  // forward, per sample
+std::string op_name(const Layer& layer);    // "LINEAR", "CONV2D", ...
 std::string kind_name(const Layer& layer);  // "LINEAR", "LINEAR_RELU", "CONV2D", ...
 // Largest |accumulator + offset|, whatever the order of summing, that weights and the input's range
 // allow; CONV2D, LINEAR, AVGPOOL and GAP of an integer network.

@@ -36,7 +36,10 @@ Result<Network> Matcher::run() {
   if (dtype != graph_.metadata.end() && dtype->second == "u8") ranges_[0] = {0, 255};
   values_[graph_.input] = Value{0, graph_.input_dims};
   for (const Node& node : graph_.nodes)
-    if (!done_.contains(&node)) ODT_TRY(step(node));
+    if (!done_.contains(&node)) {
+      ODT_TRY(step(node));
+      ODT_TRY(check_made(graph_, node, net_.layers.size()));
+    }
   ODT_TRY(finish());
   return std::move(net_);
 }
@@ -92,7 +95,8 @@ Result<Value> Matcher::use(const Node& node, const std::string& tensor, bool sca
     return unsupported(node, absl::StrCat("its input is scaled by ", v.scale,
                                           "; expected a residual Add, Round or the output behind a "
                                           "Mul outside of a block"));
-  if (v.padded() && !padded) return unsupported(node, "a Pad is supported in front of Conv only");
+  if (v.padded() && !padded)
+    return unsupported(node, "a Pad is supported in front of Conv and MaxPool only");
   if (v.tensor != 0 && !v.padded() && tensor_shape(v.tensor) != shape_of(v.dims))
     return unsupported(node, absl::StrCat("its input [", absl::StrJoin(tensor_shape(v.tensor), ","),
                                           "] is reshaped to [", absl::StrJoin(v.dims, ","),
@@ -100,7 +104,7 @@ Result<Value> Matcher::use(const Node& node, const std::string& tensor, bool sca
   return v;
 }
 
-void Matcher::define(const std::string& name, Value value) {
+Value Matcher::flattened(Value value) {
   const Shape want = shape_of(value.dims);
   if (value.tensor != 0 && !value.padded() && tensor_shape(value.tensor) != want) {
     if (const auto it = whole_.find(value.tensor); it != whole_.end()) value.tensor = it->second;
@@ -120,7 +124,11 @@ void Matcher::define(const std::string& name, Value value) {
       value.tensor = it->second;
     }
   }
-  values_[name] = std::move(value);
+  return value;
+}
+
+void Matcher::define(const std::string& name, Value value) {
+  values_[name] = flattened(std::move(value));
 }
 
 std::uint16_t Matcher::emit(Layer layer, Range range) {
@@ -168,12 +176,20 @@ Status Matcher::prequant(const Node& node) {
                                     "branches behind it"));
   OssConstants oss;
   ODT_ASSIGN(oss, take_oss(chain, true, -32768, 32767, name));
+  const std::size_t count = count_of(net_.input_shape), channels = net_.input_shape[0];
   std::size_t n = std::max({oss.offset.size(), oss.mult.size(), oss.k.size()});
+  // Channels of a reshaped input are none of the input, and lists may differ in kind: one constant
+  // per value then.
+  for (const std::size_t size : {oss.offset.size(), oss.mult.size(), oss.k.size()})
+    if (size != 1 && size != channels) n = count;
+  const auto at = [n](const auto& v, std::size_t i) { return v[i / (n / v.size())]; };
   Prequant p;
   p.name = name;
-  p.offset = repeated(oss.offset, n);
-  for (auto m : repeated(oss.mult, n)) p.mult.push_back(static_cast<std::int16_t>(m));
-  p.k = repeated(oss.k, n);
+  for (std::size_t i = 0; i < n; ++i) {
+    p.offset.push_back(at(oss.offset, i));
+    p.mult.push_back(static_cast<std::int16_t>(at(oss.mult, i)));
+    p.k.push_back(at(oss.k, i));
+  }
   p.clip_lo = oss.clip_lo;
   p.clip_hi = oss.clip_hi;
   if (storage_of(p.clip_lo, p.clip_hi) == Storage::kS16)
@@ -183,20 +199,6 @@ Status Matcher::prequant(const Node& node) {
     if (!(std::abs(o) <= 1e6f))
       return bad(oss.add != nullptr ? *oss.add : node,
                  absl::StrCat("offset ", o, "; expected within +-1e6"));
-  // Channels of a reshaped input are no channels of the input: one constant per value then.
-  const std::uint64_t count = count_of(net_.input_shape);
-  if (n != 1 && n != count && n != net_.input_shape[0]) {
-    const Prequant c = p;
-    const std::size_t inner = count / n;
-    p.offset.clear();
-    p.mult.clear();
-    p.k.clear();
-    for (std::size_t i = 0; i < count; ++i) {
-      p.offset.push_back(c.offset[i / inner]);
-      p.mult.push_back(c.mult[i / inner]);
-      p.k.push_back(c.k[i / inner]);
-    }
-  }
   net_.input_storage = storage_of(p.clip_lo, p.clip_hi);
   ranges_[0] = {p.clip_lo, p.clip_hi};
   net_.prequant = std::move(p);

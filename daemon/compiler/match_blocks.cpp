@@ -8,6 +8,11 @@
 namespace odt::compiler {
 namespace {
 
+template <typename T>
+std::vector<T> repeated(const std::vector<T>& v, std::size_t n) {
+  return v.size() == n ? v : std::vector<T>(n, v[0]);
+}
+
 // An offset that float32 rounded off an integer is that integer; one that was meant to lie between
 // two of them adds nothing to a floor that the lower one does not.
 std::int64_t integer_offset(double value) {
@@ -62,6 +67,21 @@ Status Matcher::take_tail(Chain& chain, Layer& layer, bool relu_flag) {
   return absl::OkStatus();
 }
 
+// A Pad in front becomes padding of the window.
+Status Matcher::take_padding(const Node& node, const Value& x, Layer& layer) const {
+  if (!x.padded()) return absl::OkStatus();
+  std::uint16_t* const pads[4] = {&layer.conv.pad_t, &layer.conv.pad_l, &layer.conv.pad_b,
+                                  &layer.conv.pad_r};
+  for (std::size_t n = 0; n < 4; ++n) {
+    if (*pads[n] + x.pad[n] > 255)
+      return bad(node, absl::StrCat("padding ", *pads[n] + x.pad[n], "; at most 255"));
+    *pads[n] = static_cast<std::uint16_t>(*pads[n] + x.pad[n]);
+  }
+  for (std::size_t n = 0; n < 2; ++n)
+    layer.in_shape[n + 1] -= static_cast<std::uint32_t>(x.pad[n] + x.pad[n + 2]);
+  return absl::OkStatus();
+}
+
 Status Matcher::compute(const Node& node) {
   const bool conv = node.op == "Conv";
   if (node.inputs.size() < 2) return bad(node, "it has no weights");
@@ -69,23 +89,9 @@ Status Matcher::compute(const Node& node) {
   ODT_ASSIGN(x, use(node, node.inputs[0], false, conv));
   Layer layer;
   ODT_ASSIGN(layer, conv ? read_conv(graph_, node, x.dims) : read_linear(graph_, node, x.dims));
-  if (conv && x.padded()) {
-    std::uint16_t* const pads[4] = {&layer.conv.pad_t, &layer.conv.pad_l, &layer.conv.pad_b,
-                                    &layer.conv.pad_r};
-    for (std::size_t n = 0; n < 4; ++n) {
-      if (*pads[n] + x.pad[n] > 255)
-        return bad(node, absl::StrCat("padding ", *pads[n] + x.pad[n], "; at most 255"));
-      *pads[n] = static_cast<std::uint16_t>(*pads[n] + x.pad[n]);
-    }
-    for (std::size_t n = 0; n < 2; ++n)
-      layer.in_shape[n + 1] -= static_cast<std::uint32_t>(x.pad[n] + x.pad[n + 2]);
-  }
-  if (!conv && shape_of(x.dims).size() != 1) {
-    // [1,1,1,N] as it is.
-    const std::string flat = std::string("\0flat", 5) + node.inputs[0];
-    define(flat, Value{x.tensor, {1, layer.in_shape[0]}});
-    x = values_[flat];
-  }
+  if (conv) ODT_TRY(take_padding(node, x, layer));
+  if (!conv && shape_of(x.dims).size() != 1)  // [1,1,1,N] as it is
+    x = flattened(Value{x.tensor, {1, layer.in_shape[0]}});
   layer.in0 = x.tensor;
   layer.node = node.index;
   layer.name = name_of(node);

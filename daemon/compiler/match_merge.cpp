@@ -29,7 +29,8 @@ std::int64_t sum_of(const Layer& l, std::int64_t a, std::int64_t b) {
 
 // Rule 1.2: all pairs of inputs against the file's nodes in float32.
 void Matcher::report_differences(const Layer& layer, double a, double b, double s) {
-  const Range x = ranges_[layer.in0], y = ranges_[layer.in1];
+  const bool one = layer.offset[1] == 0;  // a tensor alone, scaled
+  const Range x = ranges_[layer.in0], y = one ? Range{0, 0} : ranges_[layer.in1];
   const std::int64_t pairs = std::int64_t{x.hi - x.lo + 1} * (y.hi - y.lo + 1);
   std::int64_t differ = 0;
   const auto fa = static_cast<float>(a), fb = static_cast<float>(b), fs = static_cast<float>(s);
@@ -47,10 +48,12 @@ void Matcher::report_differences(const Layer& layer, double a, double b, double 
   }
   if (pairs <= (1 << 20) && differ == 0) return;
   net_.warnings.push_back(absl::StrCat(
-      "residual add '", shown(layer.name),
-      "' with unequal scales: may differ from the file in the last bit (",
-      pairs <= (1 << 20) ? absl::StrCat("it does for ", differ, " of ", pairs, " pairs")
-                         : std::string("pairs not counted"),
+      one ? "rescaling '" : "residual add '", shown(layer.name),
+      one ? "': may differ from the file in the last bit ("
+          : "' with unequal scales: may differ from the file in the last bit (",
+      pairs <= (1 << 20)
+          ? absl::StrCat("it does for ", differ, " of ", pairs, one ? " values" : " pairs")
+          : std::string("pairs not counted"),
       ")"));
 }
 

@@ -44,17 +44,10 @@ Status Matcher::max_pool(const Node& node) {
     layer.conv = window.geometry;
     layer.out_shape = {layer.in_shape[0], window.out_h, window.out_w};
   }
-  if (x.padded()) {
-    // Zeros around what is never negative lose against everything, as padding does.
-    if (ranges_[x.tensor].lo < 0)
-      return unsupported(node, "zeros are padded around negative values in front of it");
-    std::uint16_t* const pads[4] = {&layer.conv.pad_t, &layer.conv.pad_l, &layer.conv.pad_b,
-                                    &layer.conv.pad_r};
-    for (std::size_t n = 0; n < 4; ++n)
-      *pads[n] = static_cast<std::uint16_t>(std::min<std::int64_t>(*pads[n] + x.pad[n], 255));
-    for (std::size_t n = 0; n < 2; ++n)
-      layer.in_shape[n + 1] -= static_cast<std::uint32_t>(x.pad[n] + x.pad[n + 2]);
-  }
+  // Zeros around what is never negative lose against everything, as padding does.
+  if (x.padded() && ranges_[x.tensor].lo < 0)
+    return unsupported(node, "zeros are padded around negative values in front of it");
+  ODT_TRY(take_padding(node, x, layer));
   Chain chain(graph_, node.outputs[0]);
   finish_block(chain, emit(std::move(layer), ranges_[x.tensor]));
   return absl::OkStatus();

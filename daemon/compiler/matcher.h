@@ -34,11 +34,6 @@ struct Range {
 // [N] of [1,N]; [C,L,1] of [1,C,L]; [C,H,W] of [1,C,H,W].
 Shape shape_of(const std::vector<std::int64_t>& dims);
 
-template <typename T>
-std::vector<T> repeated(const std::vector<T>& v, std::size_t n) {
-  return v.size() == n ? v : std::vector<T>(n, v[0]);
-}
-
 class Matcher {
  public:
   Matcher(const Graph& graph, std::optional<Task> task) : graph_(graph), task_(task) {}
@@ -63,6 +58,7 @@ class Matcher {
   Status set_oss(const OssConstants& oss, std::size_t n, const std::vector<double>& bias,
                  Layer& layer);
   Status take_tail(Chain& chain, Layer& layer, bool relu_flag);
+  Status take_padding(const Node& node, const Value& x, Layer& layer) const;
 
   // match_pools.cpp
   Status max_pool(const Node& node);
@@ -88,6 +84,8 @@ class Matcher {
   // shape is that of its tensor in the IR.
   Result<Value> use(const Node& node, const std::string& tensor, bool scaled = false,
                     bool padded = false);
+  // Behind the FLATTEN that its shape asks for, where there is one.
+  Value flattened(Value value);
   void define(const std::string& name, Value value);
   std::uint16_t emit(Layer layer, Range range);
   void finish_block(Chain& chain, std::uint16_t tensor, double scale = 1);

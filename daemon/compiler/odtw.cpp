@@ -22,6 +22,7 @@ class Reader {
     w.rules_version = take<std::uint16_t>();
     w.rule_set = take<std::uint8_t>();
     const auto n_layers = take<std::uint8_t>();
+    if (n_layers == 0) return bad("no layers");
     at_ += 2;
     std::copy_n(bytes_.begin() + 12, 32, reinterpret_cast<char*>(w.model_hash.bytes.data()));
     at_ = 44;

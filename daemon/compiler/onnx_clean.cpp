@@ -11,9 +11,6 @@
 namespace odt::compiler {
 namespace {
 
-// Far more than 64 operators take; what comes behind may be quadratic.
-constexpr std::size_t kMaxNodes = 4096;
-
 class Cleaner {
  public:
   Cleaner(std::vector<Node> nodes, Graph& graph) : nodes_(std::move(nodes)), graph_(graph) {}

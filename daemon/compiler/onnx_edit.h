@@ -13,7 +13,7 @@ namespace odt::compiler {
 // Puts other numbers into constants of an ONNX file and leaves everything else as it is.
 class OnnxEdit {
  public:
-  // model is changed by apply() and metadata() alone; file names it in errors.
+  // model is changed by add_bias(), apply() and metadata() alone; file names it in errors.
   OnnxEdit(onnx::ModelProto& model, std::string file);
 
   // The constant that input `slot` of node number `node` reads (through Identity too), as it is

@@ -181,6 +181,19 @@ std::string where(const Graph& graph, const Node& node) {
                       "): ");
 }
 
+Status bad_metadata(const Graph& graph, const std::string& key, const std::string& expected) {
+  return absl::InvalidArgumentError(absl::StrCat(graph.file, ": metadata ", key, " is '",
+                                                 shown(graph.metadata.at(key)), "'; expected ",
+                                                 expected));
+}
+
+Status check_made(const Graph& graph, const Node& node, std::size_t made) {
+  if (made <= kMaxNodes) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat(where(graph, node), "over ", kMaxNodes,
+                                            " operators so far (a model image holds 64): shorten "
+                                            "the model"));
+}
+
 Result<Graph> read_onnx(const std::string& bytes, const std::string& file) {
   onnx::ModelProto model;
   if (!model.ParseFromString(bytes) || !model.has_graph() || model.ir_version() <= 0)

@@ -10,6 +10,8 @@
 
 namespace odt::compiler {
 
+// Far more nodes than 64 operators take; what comes behind may be quadratic in them.
+constexpr std::size_t kMaxNodes = 4096;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 26;  // of one constant
 
 // A constant: float or integer values, row-major.
@@ -72,7 +74,12 @@ Status clean_graph(std::vector<Node> nodes, Graph& graph);
 // Folds one node whose inputs are all constant. UNIMPLEMENTED: an op that is not folded.
 Result<Tensor> fold(const Node& node, const std::vector<const Tensor*>& inputs);
 
+// OUT_OF_RANGE where `made` operators are more than nodes may be: one node may stand for many.
+Status check_made(const Graph& graph, const Node& node, std::size_t made);
+
 // "<file>: node '<name>' (<op>, number <n> of <all>): "
 std::string where(const Graph& graph, const Node& node);
+// INVALID_ARGUMENT: the file's metadata has something else under `key`.
+Status bad_metadata(const Graph& graph, const std::string& key, const std::string& expected);
 
 }  // namespace odt::compiler

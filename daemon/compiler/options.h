@@ -1,6 +1,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <iostream>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,8 +10,18 @@
 
 #include "compiler/compile.h"
 
-// Options that several commands of odtc have.
+// What several commands of odtc have.
 namespace odt::compiler {
+
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
+
+// Exit code of an error, which it prints.
+inline int fail(const Status& status) {
+  std::cerr << "odtc: " << status.message() << "\n";
+  return 1;
+}
+
+inline std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // One of a few words.
 template <typename T>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <optional>
 
 #include "base/result.h"
 #include "compiler/ir.h"

@@ -104,6 +104,20 @@ TEST(Compile, WithoutPrequantSamplesAreTakenAsTheyAre) {
   expect_equal(bytes, -128, 127);
 }
 
+TEST(Compile, PrequantConstantsMayDifferInKind) {
+  // Offsets per channel, factors per value, one shift.
+  OnnxBuilder b({1, 3, 4, 4}, 15);
+  std::vector<float> mult;
+  for (int n = 0; n < 48; ++n) mult.push_back(static_cast<float>(60 + n));
+  b.node("Add", {b.constant({1, 3, 1, 1}, {0.5f, -9.0f, 3.0f})});
+  b.node("Mul", {b.constant({1, 3, 4, 4}, mult)});
+  b.node("Mul", {b.constant({}, {std::ldexp(1.0f, -7)})});
+  b.node("Floor").clip(-128, 127).node("Flatten").matmul(48, 4).oss({1, 4}, -128, 127, 400);
+  const std::string bytes = b.bytes({1, 4});
+  EXPECT_EQ(compile_ok(bytes).network.prequant->offset.size(), 48u);
+  expect_equal(bytes, -100, 100);
+}
+
 TEST(Compile, AlmostIntegralOffsetsAreRounded) {
   OnnxBuilder b({1, 4}, 10);
   b.prequant().matmul(4, 2).node("Add", {b.constant({1, 2}, {-4387.9995f, 12.0004f})});

@@ -48,6 +48,21 @@ TEST(Exponents, FollowFromMetadataAndReachGavg) {
   EXPECT_EQ(got->logits, -7 - 9 + 7 - 8 + 7);
 }
 
+TEST(Exponents, GoThroughALayerThatOnlyClips) {
+  OnnxBuilder b({1, 8}, 32);
+  b.prequant().matmul(8, 3);
+  b.node("Add", {b.constant({1, 3}, {64, 64, 64})});
+  b.node("Mul", {b.constant({}, {1})}).node("Mul", {b.constant({}, {0.0078125f})});
+  b.node("Floor").clip(-255, 255);
+  b.node("Clip", {b.constant({}, {-20}), b.constant({}, {20})});
+  b.node("Floor").clip(-10, 10);
+  b.metadata("odt.input_exponent", "-7");
+  b.metadata("odt.weight_exponents", "-9");
+  const auto c = compiler::compile(b.bytes({1, 3}), "m.onnx", {});
+  ASSERT_TRUE(c.ok()) << c.status();
+  EXPECT_EQ(c->network.layers.back().e_out, -9) << c->network.layers.size();
+}
+
 TEST(Exponents, WhatIsNotKnownStaysZero) {
   OnnxBuilder b = two_layers();
   b.metadata("odt.input_exponent", "-7");

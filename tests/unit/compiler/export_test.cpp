@@ -377,6 +377,15 @@ TEST(Export, BrokenWeightsAreOneErrorEach) {
   }
 }
 
+TEST(Export, WeightsWithoutLayersAreRefused) {
+  const std::string onnx = small_net(12);
+  std::string none = train(onnx, 0).weights.substr(0, kHead);  // of all layers
+  none[9] = 0;
+  const Status status = refused(onnx, none);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no layers"));
+}
+
 TEST(Export, WeightsThatNodesComputeAreRefused) {
   OnnxBuilder b({1, 6}, 12);
   std::vector<float> w(18, 3.0f);
