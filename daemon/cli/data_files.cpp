@@ -101,6 +101,11 @@ Result<std::string> upload_data(Context& context, const DataFiles& files) {
   Status packed = write_tar(files.members, path);
   auto blob = packed.ok() ? upload_file(context, path) : Result<std::string>(packed);
   ::unlink(path.c_str());
+  // The archive is none of the user's files.
+  if (packed.ok() && !blob.ok())
+    return rename_file(
+        blob.status(), path,
+        files.folder.empty() ? absl::StrCat(files.members.size(), " files") : files.folder);
   return blob;
 }
 

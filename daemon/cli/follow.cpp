@@ -86,7 +86,9 @@ class RunFollower {
       run_ = event.run();
       if (run_.effective().best_on_host() && !said_best_on_host_ && !ended(run_.state())) {
         said_best_on_host_ = true;
-        context_.say("best weights kept on the host: the board has room for one copy");
+        context_.say(run_.spec().hyper().best_on_host()
+                         ? "best weights kept on the host"
+                         : "best weights kept on the host: the board has room for one copy");
       }
       show_progress();
     } else if (event.has_run_event() && event.run_event().run_id() == id_) {

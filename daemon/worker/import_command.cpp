@@ -2,13 +2,14 @@
 
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "worker/command_line.h"
 #include "worker/import_job.h"
 
 namespace odt::worker {
@@ -102,20 +103,18 @@ Status import_all(ImportCommand& o, std::ostream& out, std::ostream& log, bool t
   o.request.data_path = o.files[0];
   o.request.more_paths.assign(o.files.begin() + 1, o.files.end());
   // Archives are unpacked beside the output, and gone in the end.
-  const std::string scratch = absl::StrCat(o.out, ".tmp.d");
+  data::clear_stale(o.out);
+  const std::string scratch = absl::StrCat(o.out, ".tmp.", ::getpid(), ".d");
   std::error_code ec;
-  fs::remove_all(scratch, ec);
   fs::create_directories(scratch, ec);
-  const auto imported =
-      import_files(o.request, scratch, {o.out, o.report},
-                   [&](std::uint32_t permille, const std::string& message) {
-                     if (!terminal) return;
-                     const std::size_t full = permille * 24 / 1000;
-                     log << "\r\x1b[K[" << std::string(full, '#') << std::string(24 - full, '.')
-                         << absl::StrFormat("] %3d %%  ", permille / 10) << message << std::flush;
-                   });
+  const auto imported = [&] {
+    Bar bar(log, terminal, Bar::Elsewhere::kNothing);
+    return import_files(o.request, scratch, {o.out, o.report},
+                        [&bar](std::uint32_t permille, const std::string& message) {
+                          bar.show(permille, message);
+                        });
+  }();
   fs::remove_all(scratch, ec);
-  if (terminal) log << "\r\x1b[K" << std::flush;
   ODT_TRY(imported.status());
   if (o.json)
     out << data::report_json(imported->report, imported->dataset)
@@ -138,20 +137,7 @@ int import_command(const std::vector<std::string>& args, std::ostream& out, std:
   add_splits(app, o.request);
   add_columns(app, o.request);
   add_signals(app, o.request);
-  try {
-    std::vector<std::string> reversed(args.rbegin(), args.rend());
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    out << app.help();
-    return 0;
-  } catch (const CLI::ParseError& e) {
-    log << "odt-worker import: " << e.what() << " (odt-worker import --help)\n";
-    return 2;
-  }
-  const Status status = import_all(o, out, log, terminal);
-  if (status.ok()) return 0;
-  log << "odt-worker import: " << status.message() << "\n";
-  return 1;
+  return run_command(app, args, out, log, [&] { return import_all(o, out, log, terminal); });
 }
 
 }  // namespace odt::worker

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/tar.h"
+#include "worker/job.h"
 
 namespace odt::worker {
 namespace {
@@ -30,10 +31,7 @@ Status unpack(std::string& path, std::string& name, const std::string& folder) {
 
 data::ImportRequest request_of(const json& job, const std::string& base) {
   const auto text = [&job](const char* key) { return job.value(key, ""); };
-  const auto path = [&](const char* key) {
-    const std::string p = text(key);
-    return p.empty() || p[0] == '/' ? p : base + "/" + p;
-  };
+  const auto path = [&](const char* key) { return job_path(text(key), base); };
   const auto number = [&job](const char* key) { return job.value(key, 0u); };
   data::ImportRequest r;
   r.format = text("format");
@@ -104,10 +102,7 @@ Result<Imported> import_files(data::ImportRequest r, const std::string& scratch,
 }
 
 Result<json> run_import(const json& job, const std::string& base, const data::Progress& progress) {
-  const auto path = [&](const char* key) {
-    const std::string p = job.value(key, "");
-    return p.empty() || p[0] == '/' ? p : base + "/" + p;
-  };
+  const auto path = [&](const char* key) { return job_path(job.value(key, ""), base); };
   const ImportOutputs outputs{path("dataset_out"), path("report_out")};
   Imported in;
   ODT_ASSIGN(in, import_files(request_of(job, base), base, outputs, progress));

@@ -2,10 +2,10 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "compiler/compile.h"
-#include "compiler/plan.h"
 #include "data/derive.h"
 #include "worker/import_job.h"
 #include "worker/replay.h"
@@ -23,10 +23,7 @@ struct Context {
   const std::string& base;
   const data::Progress& progress;
 
-  std::string path(const char* key) const {
-    const std::string p = job.value(key, "");
-    return p.empty() || p[0] == '/' ? p : base + "/" + p;
-  }
+  std::string path(const char* key) const { return job_path(job.value(key, ""), base); }
   std::string text(const char* key) const { return job.value(key, ""); }
   std::uint32_t number(const char* key) const { return job.value(key, 0u); }
   std::string file_name(const char* key) const {
@@ -244,6 +241,10 @@ Result<json> run_replay(const Context& c) {
 }
 
 }  // namespace
+
+std::string job_path(const std::string& path, const std::string& base) {
+  return path.empty() || path[0] == '/' ? path : base + "/" + path;
+}
 
 Result<json> run_job(const json& job, const std::string& base, const data::Progress& progress) {
   try {

@@ -57,7 +57,7 @@ int run(const std::string& path) {
   std::string result_path;
   if (job.contains("result") && job["result"].is_string())
     result_path = job["result"].get<std::string>();
-  if (!result_path.empty() && result_path[0] != '/') result_path = base + "/" + result_path;
+  result_path = odt::worker::job_path(result_path, base);
   if (!result_path.empty()) {
     if (auto st = odt::data::write_file(result_path, text_of(out) + "\n"); !st.ok()) {
       std::cerr << "odt-worker: " << st.message() << "\n";

@@ -14,8 +14,6 @@ using compiler::LayerKind;
 
 namespace {
 
-constexpr float kWeightLimit = 64;  // of 127: one bit of headroom for training on the board
-constexpr float kBnEps = 1e-5f;
 // Outputs of a layer differ by at most this many shifts: gradients on the board are not aligned
 // across outputs, which was measured to be harmless up to here.
 constexpr int kMaxSpread = 3;
@@ -46,7 +44,7 @@ float quantile(const QatMatrix& m) {
 void QatNet::fold(QatNode& node) {
   if (!node.bn) return;
   const QatRow gain =
-      node.gamma.value.row(0).array() * (node.var.array() + kBnEps).sqrt().inverse();
+      node.gamma.value.row(0).array() * (node.var.array() + kQatBnEps).sqrt().inverse();
   node.w.value.array().rowwise() *= gain.array();
   node.b.value.row(0) = node.beta.value.row(0).array() - node.mean.array() * gain.array();
   node.w.velocity.setZero();
@@ -103,7 +101,7 @@ void QatNet::scale(QatNode& node, const QatMatrix& y, bool last) {
   int top = -20;
   for (int o = 0; o < node.outputs(); ++o) {
     int& e = node.w_exp[static_cast<std::size_t>(o)];
-    e = scale_exp(node.w.value.col(o).cwiseAbs().maxCoeff(), kWeightLimit);
+    e = scale_exp(node.w.value.col(o).cwiseAbs().maxCoeff(), kQatWeightLimit);
     top = std::max(top, e);
   }
   for (int& e : node.w_exp) e = options_.per_channel ? std::max(e, top - kMaxSpread) : top;

@@ -4,7 +4,6 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace odt::worker {
 
@@ -14,7 +13,7 @@ using ConstMap = Eigen::Map<const QatMatrix>;
 
 namespace {
 
-constexpr float kBnEps = 1e-5f, kBnKeep = 0.9f;
+constexpr float kBnKeep = 0.9f;
 constexpr Eigen::Index kChunkValues = 1 << 17;  // of unfolded windows: stays in the second cache
 
 Plane plane_of(const ArchLayer& a) {
@@ -119,8 +118,10 @@ void QatNet::quantise(QatNode& node) const {
     scale[o] = std::ldexp(1.0f, e);
     unit[o] = std::ldexp(1.0f, node.in_exp + e);
   }
-  constexpr float kLimit = 64;
-  node.wq = (node.w.value.array().rowwise() / scale.array()).round().max(-kLimit).min(kLimit);
+  node.wq = (node.w.value.array().rowwise() / scale.array())
+                .round()
+                .max(-kQatWeightLimit)
+                .min(kQatWeightLimit);
   node.wq.array().rowwise() *= scale.array();
   // The file's float32 holds offsets up to 2^24.
   constexpr float kMaxOffset = 8388608.0f;
@@ -156,6 +157,23 @@ const QatMatrix& QatNet::forward(const QatMatrix& x, bool training) {
   return act_.back();
 }
 
+template <typename F>
+void QatNet::each_unfolded(const QatNode& node, const QatMatrix& x, F&& f) {
+  const Plane& p = node.plane;
+  const int groups = p.g.groups, n = p.c / groups;
+  const Eigen::Index k = node.wq.rows(), at = p.positions();
+  const Eigen::Index chunk = std::max<Eigen::Index>(1, kChunkValues / (at * k));
+  for (Eigen::Index s = 0; s < x.rows(); s += chunk) {
+    const Eigen::Index count = std::min(chunk, x.rows() - s);
+    cols_.resize(count * at, k);
+    for (int g = 0; g < groups; ++g) {
+      for (Eigen::Index i = 0; i < count; ++i)
+        im2col(p, x.row(s + i).data(), g * n, n, cols_.data() + i * at * k);
+      f(s, count, g);
+    }
+  }
+}
+
 void QatNet::forward_compute(QatNode& node, const QatMatrix& x, QatMatrix& y, bool training) {
   quantise(node);
   const Plane& p = node.plane;
@@ -167,19 +185,11 @@ void QatNet::forward_compute(QatNode& node, const QatMatrix& x, QatMatrix& y, bo
   } else if (node.arch.kind == LayerKind::kLinear || is_plain(p)) {
     rows.noalias() = rows_of(x, node.wq.rows()) * node.wq;
   } else {
-    const int groups = p.g.groups, n = p.c / groups;
-    const Eigen::Index k = node.wq.rows(), per = out / groups, at = p.positions();
-    const Eigen::Index chunk = std::max<Eigen::Index>(1, kChunkValues / (at * k));
-    for (Eigen::Index s = 0; s < x.rows(); s += chunk) {
-      const Eigen::Index count = std::min(chunk, x.rows() - s);
-      cols_.resize(count * at, k);
-      for (int g = 0; g < groups; ++g) {
-        for (Eigen::Index i = 0; i < count; ++i)
-          im2col(p, x.row(s + i).data(), g * n, n, cols_.data() + i * at * k);
-        rows.block(s * at, g * per, count * at, per).noalias() =
-            cols_ * node.wq.middleCols(g * per, per);
-      }
-    }
+    const Eigen::Index per = out / p.g.groups, at = p.positions();
+    each_unfolded(node, x, [&](Eigen::Index s, Eigen::Index count, int g) {
+      rows.block(s * at, g * per, count * at, per).noalias() =
+          cols_ * node.wq.middleCols(g * per, per);
+    });
   }
   if (node.bn)
     batch_norm(node, rows, training);
@@ -280,24 +290,17 @@ void QatNet::backward_compute(QatNode& node, const QatMatrix& x, QatMatrix& delt
     return;
   }
   node.w.gradient.setZero();
-  const int groups = p.g.groups, n = p.c / groups;
-  const Eigen::Index per = out / groups, at = p.positions();
-  const Eigen::Index chunk = std::max<Eigen::Index>(1, kChunkValues / (at * k));
-  for (Eigen::Index s = 0; s < x.rows(); s += chunk) {
-    const Eigen::Index count = std::min(chunk, x.rows() - s);
-    cols_.resize(count * at, k);
-    for (int g = 0; g < groups; ++g) {
-      for (Eigen::Index i = 0; i < count; ++i)
-        im2col(p, x.row(s + i).data(), g * n, n, cols_.data() + i * at * k);
-      const auto dg = d.block(s * at, g * per, count * at, per);
-      node.w.gradient.middleCols(g * per, per).noalias() += cols_.transpose() * dg;
-      if (dx == nullptr) continue;
-      dcols_.resize(count * at, k);
-      dcols_.noalias() = dg * node.wq.middleCols(g * per, per).transpose();
-      for (Eigen::Index i = 0; i < count; ++i)
-        col2im(p, dcols_.data() + i * at * k, g * n, n, dx->row(s + i).data());
-    }
-  }
+  const int n = p.c / p.g.groups;
+  const Eigen::Index per = out / p.g.groups, at = p.positions();
+  each_unfolded(node, x, [&](Eigen::Index s, Eigen::Index count, int g) {
+    const auto dg = d.block(s * at, g * per, count * at, per);
+    node.w.gradient.middleCols(g * per, per).noalias() += cols_.transpose() * dg;
+    if (dx == nullptr) return;
+    dcols_.resize(count * at, k);
+    dcols_.noalias() = dg * node.wq.middleCols(g * per, per).transpose();
+    for (Eigen::Index i = 0; i < count; ++i)
+      col2im(p, dcols_.data() + i * at * k, g * n, n, dx->row(s + i).data());
+  });
 }
 
 void QatNet::backward_other(QatNode& node, const QatMatrix& delta) {
@@ -329,7 +332,7 @@ void QatNet::batch_norm(QatNode& node, Map y, bool training) {
   } else {
     node.xhat = y.rowwise() - mean;
   }
-  node.inv_std = (var.array() + kBnEps).sqrt().inverse();
+  node.inv_std = (var.array() + kQatBnEps).sqrt().inverse();
   node.xhat.array().rowwise() *= node.inv_std.array();
   y = (node.xhat.array().rowwise() * node.gamma.value.row(0).array()).rowwise() +
       node.beta.value.row(0).array();
@@ -365,7 +368,7 @@ void QatNet::update(float rate, float momentum, float decay) {
     }
     if (!on_grid_) continue;
     for (int o = 0; o < node.outputs(); ++o) {
-      const float limit = std::ldexp(64.0f, node.w_exp[static_cast<std::size_t>(o)]);
+      const float limit = std::ldexp(kQatWeightLimit, node.w_exp[static_cast<std::size_t>(o)]);
       node.w.value.col(o) = node.w.value.col(o).cwiseMin(limit).cwiseMax(-limit);
     }
   }

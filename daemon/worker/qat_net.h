@@ -14,7 +14,9 @@ namespace odt::worker {
 using QatMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using QatRow = Eigen::RowVectorXf;
 
-constexpr int kQatInputExp = -7;  // int8 input as [-1, 1)
+constexpr int kQatInputExp = -7;       // int8 input as [-1, 1)
+constexpr float kQatWeightLimit = 64;  // of 127: one bit of headroom for training on the board
+constexpr float kQatBnEps = 1e-5f;
 
 // A value that is trained, its velocity and its gradient.
 struct QatParam {
@@ -77,6 +79,10 @@ class QatNet {
  private:
   void init(QatNode& node, data::Xorshift32& random);
   void quantise(QatNode& node) const;
+  // Unfolds the windows of x into cols_, a chunk of samples and a group at a time: f(first, count,
+  // group).
+  template <typename F>
+  void each_unfolded(const QatNode& node, const QatMatrix& x, F&& f);
   void forward_compute(QatNode& node, const QatMatrix& x, QatMatrix& y, bool training);
   void forward_other(QatNode& node, const QatMatrix& x, QatMatrix& y);
   void backward_compute(QatNode& node, const QatMatrix& x, QatMatrix& delta, QatMatrix* dx);
@@ -93,7 +99,7 @@ class QatNet {
   std::vector<QatNode> nodes_;
   std::vector<QatMatrix> act_, delta_;  // by tensor; act_[0] is not used
   std::vector<bool> has_delta_;
-  QatMatrix cols_, dcols_, block_;
+  QatMatrix cols_, dcols_;
   bool on_grid_ = false;
 };
 

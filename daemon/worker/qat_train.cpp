@@ -206,7 +206,6 @@ Status QatTrainer::run(const QatSamples& validation,
                                              ": the loss is no number any more; "
                                              "use a smaller rate than ",
                                              s.options.rate, ", or bn behind the layers"));
-    report.on_grid = s.net.on_grid();
     report.total = validation.count;
     if (validation.count > 0) report.correct = s.correct(validation);
     on_epoch(report);

@@ -43,9 +43,8 @@ struct QatOptions {
 };
 
 struct QatEpoch {
-  std::uint32_t epoch = 0;  // from 0
-  double loss = 0;          // mean of the training samples
-  bool on_grid = false;
+  std::uint32_t epoch = 0;               // from 0
+  double loss = 0;                       // mean of the training samples
   std::uint32_t correct = 0, total = 0;  // of the validation samples; total 0: none
 };
 

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "data/dataset.h"
+#include "worker/command_line.h"
 #include "worker/qat_arch.h"
 #include "worker/train_pc.h"
 
@@ -18,30 +19,6 @@ struct Options {
   std::string dataset, onnx = "model.onnx", image, manifest;
   TrainPcOptions train;
   double validation = 0;
-};
-
-// A bar on a terminal, a line for each epoch elsewhere.
-class Bar {
- public:
-  Bar(std::ostream& log, bool terminal) : log_(log), terminal_(terminal) {}
-  ~Bar() {
-    if (terminal_) log_ << "\r\x1b[K" << std::flush;
-  }
-
-  void show(std::uint32_t permille, const std::string& message) {
-    if (!terminal_) {
-      log_ << message << std::endl;
-      return;
-    }
-    constexpr std::size_t kWidth = 24;
-    const std::size_t full = std::min<std::size_t>(permille, 1000) * kWidth / 1000;
-    log_ << "\r\x1b[K[" << std::string(full, '#') << std::string(kWidth - full, '.')
-         << absl::StrFormat("] %3d %%  ", permille / 10) << message << std::flush;
-  }
-
- private:
-  std::ostream& log_;
-  const bool terminal_;
 };
 
 void add_options(CLI::App& app, Options& o) {
@@ -80,7 +57,7 @@ Status train(Options& o, std::ostream& out, std::ostream& log, bool terminal) {
   compiler::Network net;
   TrainPcFigures figures;
   {
-    Bar bar(log, terminal);
+    Bar bar(log, terminal, Bar::Elsewhere::kLines);
     ODT_ASSIGN(
         net, train_pc(
                  *dataset, o.train,
@@ -115,20 +92,7 @@ int train_command(const std::vector<std::string>& args, std::ostream& out, std::
   Options o;
   CLI::App app("Train a quantised model on this computer, without a daemon", "odt-worker train");
   add_options(app, o);
-  try {
-    std::vector<std::string> reversed(args.rbegin(), args.rend());
-    app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    out << app.help();
-    return 0;
-  } catch (const CLI::ParseError& e) {
-    log << "odt-worker train: " << e.what() << " (odt-worker train --help)\n";
-    return 2;
-  }
-  const Status status = train(o, out, log, terminal);
-  if (status.ok()) return 0;
-  log << "odt-worker train: " << status.message() << "\n";
-  return 1;
+  return run_command(app, args, out, log, [&] { return train(o, out, log, terminal); });
 }
 
 }  // namespace odt::worker
