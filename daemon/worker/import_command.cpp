@@ -106,7 +106,8 @@ Status import_all(ImportCommand& o, std::ostream& out, std::ostream& log, bool t
   data::clear_stale(o.out);
   const std::string scratch = absl::StrCat(o.out, ".tmp.", ::getpid(), ".d");
   std::error_code ec;
-  fs::create_directories(scratch, ec);
+  if (!fs::create_directory(scratch, ec))
+    return absl::FailedPreconditionError(absl::StrCat(o.out, ": cannot write: ", ec.message()));
   const auto imported = [&] {
     Bar bar(log, terminal, Bar::Elsewhere::kNothing);
     return import_files(o.request, scratch, {o.out, o.report},

@@ -98,6 +98,20 @@ Outcome host_run(BoardRig& rig, bool lose_sessions) {
   return out;
 }
 
+// A board whose run waits for the host to take the weights that it began with.
+struct Waiting {
+  Waiting() {
+    spec.set_best_on_host(true);
+    load(rig, train, held);
+    EXPECT_FALSE(rig.request(start_request(spec)).has_error());
+    rig.settle();
+    EXPECT_EQ(state_of(rig).best_wait(), 1u);
+  }
+  const std::string train = golden_part(0, 43), held = golden_part(100, 50);
+  pb::RunSpec spec = coarse_spec(train, held);
+  BoardRig rig;
+};
+
 TEST(BestOnHost, ResidentRunEndsAsOneThatKeepsItItself) {
   const std::string train = golden_part(0, 43), held = golden_part(100, 50);
   auto spec = coarse_spec(train, held);
@@ -131,13 +145,8 @@ TEST(BestOnHost, ResidentRunEndsAsOneThatKeepsItItself) {
 
 // Reading the best may take longer than an epoch is held: what comes after it has its own time.
 TEST(BestOnHost, TheHoldBeginsWhenTheBestIsKept) {
-  const std::string train = golden_part(0, 43), held = golden_part(100, 50);
-  auto spec = coarse_spec(train, held);
-  spec.set_best_on_host(true);
-  BoardRig rig;
-  load(rig, train, held);
-  ASSERT_FALSE(rig.request(start_request(spec)).has_error());
-  rig.settle();
+  Waiting w;
+  BoardRig& rig = w.rig;
   EXPECT_FALSE(kept(rig, sha256(rig.pull(pb::RESOURCE_BEST_WEIGHTS))).has_error());  // the start
   rig.settle();
   const auto end = state_of(rig);
@@ -152,14 +161,8 @@ TEST(BestOnHost, TheHoldBeginsWhenTheBestIsKept) {
 }
 
 TEST(BestOnHost, AStoppedWaitLeavesTheBoardToOtherWeights) {
-  const std::string train = golden_part(0, 43), held = golden_part(100, 50);
-  auto spec = coarse_spec(train, held);
-  spec.set_best_on_host(true);
-  BoardRig rig;
-  load(rig, train, held);
-  ASSERT_FALSE(rig.request(start_request(spec)).has_error());
-  rig.settle();
-  ASSERT_EQ(state_of(rig).best_wait(), 1u);
+  Waiting w;
+  BoardRig& rig = w.rig;
   const std::string weights = rig.pull(pb::RESOURCE_WEIGHTS);
   pb::Request q;
   q.mutable_job_control()->set_run_id(kRun);
@@ -170,13 +173,8 @@ TEST(BestOnHost, AStoppedWaitLeavesTheBoardToOtherWeights) {
 }
 
 TEST(BestOnHost, ARunGoesOnFromAStateOnAnotherBoard) {
-  const std::string train = golden_part(0, 43), held = golden_part(100, 50);
-  auto spec = coarse_spec(train, held);
-  spec.set_best_on_host(true);
-  BoardRig rig;
-  load(rig, train, held);
-  ASSERT_FALSE(rig.request(start_request(spec)).has_error());
-  rig.settle();
+  Waiting w;
+  BoardRig& rig = w.rig;
   const std::string best = rig.pull(pb::RESOURCE_BEST_WEIGHTS);
   EXPECT_FALSE(kept(rig, sha256(best)).has_error());
   rig.settle();
@@ -185,10 +183,10 @@ TEST(BestOnHost, ARunGoesOnFromAStateOnAnotherBoard) {
   const std::string state = rig.pull(pb::RESOURCE_STATE);
   ASSERT_EQ(sha256(state), s.state_hash());
   BoardRig other;
-  load(other, train, held);
+  load(other, w.train, w.held);
   // Index 1: the best stays with the host; none is wanted before the run goes on.
   ASSERT_FALSE(other.push(pb::RESOURCE_STATE, state, 1).has_error());
-  auto q = start_request(spec, kRun, 2);
+  auto q = start_request(w.spec, kRun, 2);
   q.mutable_start_run()->set_expect_state_hash(s.state_hash());
   const auto started = other.request(q);
   ASSERT_FALSE(started.has_error()) << started.ShortDebugString();

@@ -79,6 +79,8 @@ TEST_F(ImportCommand, FaultsAreOneLineAndLeaveNothing) {
   const std::string log = log_.str();
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1);
   EXPECT_EQ(run({path("none.csv"), "-o", path("d.odtd")}), 1);
+  EXPECT_EQ(run({path("t.csv"), "-o", path("none/d.odtd")}), 1);
+  EXPECT_THAT(log_.str(), HasSubstr("none/d.odtd: cannot write: No such file or directory"));
   EXPECT_EQ(files(), 2u);
 }
 
