@@ -4,7 +4,7 @@
 
 namespace odt::cli {
 
-// What odtctl ends with; documented in README.md of this folder and in `odtctl --help`.
+// What odtctl ends with; documented in daemon/README.md and in `odtctl --help`.
 enum ExitCode : int {
   kExitOk = 0,
   kExitFailed = 1,       // the operation failed

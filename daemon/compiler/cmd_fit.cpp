@@ -14,12 +14,10 @@ constexpr int kDoesNotFit = 3;
 
 int FitCommand::run() const {
   if (board.empty() == cpu.empty())
-    return fail(absl::InvalidArgumentError(
-        "which board? give --board NAME (see --help), or --cpu and --ram for one of your own"));
-  if (!cpu.empty() && ram == 0)
-    return fail(absl::InvalidArgumentError("--cpu needs --ram: bytes of RAM for training"));
+    return usage("which board? give --board NAME, or --cpu and --ram for one of your own");
+  if (!cpu.empty() && ram == 0) return usage("--cpu needs --ram: bytes of RAM for training");
   const auto figures = cpu.empty() ? find_board(board) : other_board(cpu, ram, mhz);
-  if (!figures.ok()) return fail(figures.status());
+  if (!figures.ok()) return usage(std::string(figures.status().message()));
   const auto onnx = data::read_file(file, kMaxFileBytes);
   if (!onnx.ok()) return fail(onnx.status());
   const std::string name = file_name(file);

@@ -14,17 +14,21 @@ constexpr int kLimit = 100;
 
 using Exponent = std::optional<int>;
 
-Exponent log2_exact(double v) {
-  int e = 0;
-  if (!(v > 0) || std::frexp(v, &e) != 0.5) return std::nullopt;
-  return e - 1;
+// A mean's factor is rounded to a few bits; this near a power of two it is meant to be one.
+constexpr double kMeanTolerance = 0.02;
+
+Exponent log2_near(double v, double tolerance) {
+  const double e = std::nearbyint(std::log2(v));
+  if (!(std::abs(v / std::exp2(e) - 1) <= tolerance)) return std::nullopt;
+  return static_cast<int>(e);
 }
 
-// log2 of 2^k / mult where it is the same for all outputs.
-Exponent shift_of(const Layer& l) {
+// log2 of 2^k / (mult * area) where it is the same for all outputs.
+Exponent shift_of(const Layer& l, double area = 1, double tolerance = 0) {
   Exponent out;
   for (std::size_t n = 0; n < l.k.size(); ++n) {
-    const Exponent e = log2_exact(std::ldexp(1.0, l.k[n]) / (l.mult.empty() ? 1 : l.mult[n]));
+    const double v = std::ldexp(1.0, l.k[n]) / ((l.mult.empty() ? 1 : l.mult[n]) * area);
+    const Exponent e = log2_near(v, tolerance);
     if (!e || (out && *out != *e)) return std::nullopt;
     out = e;
   }
@@ -45,13 +49,11 @@ Exponent output_of(const Layer& l, Exponent a, Exponent b, Exponent weights) {
     case LayerKind::kGap: {  // a mean, whatever the file divides by
       const double area = l.kind == LayerKind::kGap ? double{1} * l.in_shape[1] * l.in_shape[2]
                                                     : double{1} * l.conv.k_h * l.conv.k_w;
-      const Exponent of_area = log2_exact(area), shift = shift_of(l);
-      if (!of_area || !shift) return std::nullopt;
-      return sum_of(a, *shift - *of_area);
+      return sum_of(a, shift_of(l, area, kMeanTolerance));
     }
     case LayerKind::kAdd: {
       const auto term = [&l](Exponent e, std::size_t n) -> Exponent {
-        const Exponent m = log2_exact(l.offset[n]);
+        const Exponent m = l.offset[n] > 0 ? log2_near(l.offset[n], 0) : std::nullopt;
         return m ? sum_of(e, 20 - *m) : std::nullopt;
       };
       const Exponent left = term(a, 0);
@@ -66,8 +68,9 @@ Exponent output_of(const Layer& l, Exponent a, Exponent b, Exponent weights) {
   }
 }
 
-Status read_weights_list(const Graph& graph, std::size_t layers, std::vector<Exponent>& out) {
-  const char key[] = "odt.weight_exponents";
+// One for each layer with weights.
+Status read_list(const Graph& graph, const char* key, std::size_t layers,
+                 std::vector<Exponent>& out) {
   out.assign(layers, std::nullopt);
   const auto it = graph.metadata.find(key);
   if (it == graph.metadata.end()) return absl::OkStatus();
@@ -90,10 +93,11 @@ Status read_weights_list(const Graph& graph, std::size_t layers, std::vector<Exp
 Status read_exponents(const Graph& graph, Network& net) {
   std::size_t layers = 0;
   for (const Layer& l : net.layers) layers += l.is_compute() ? 1 : 0;
-  std::vector<Exponent> weights;
-  ODT_TRY(read_weights_list(graph, layers, weights));
+  std::vector<Exponent> weights, outputs;
+  ODT_TRY(read_list(graph, kWeightExponentsKey, layers, weights));
+  ODT_TRY(read_list(graph, kOutputExponentsKey, layers, outputs));
   std::vector<Exponent> tensors(net.layers.size() + 1);
-  if (const auto it = graph.metadata.find("odt.input_exponent"); it != graph.metadata.end()) {
+  if (const auto it = graph.metadata.find(kInputExponentKey); it != graph.metadata.end()) {
     int e = 0;
     if (!absl::SimpleAtoi(it->second, &e) || std::abs(e) > kLimit)
       return bad_metadata(graph, it->first, absl::StrCat("an integer within +-", kLimit));
@@ -103,10 +107,11 @@ Status read_exponents(const Graph& graph, Network& net) {
   std::size_t next = 0;
   for (std::size_t n = 0; n < net.layers.size(); ++n) {
     Layer& l = net.layers[n];
+    const Exponent given = l.is_compute() ? outputs[next] : std::nullopt;
     const Exponent w = l.is_compute() ? weights[next++] : std::nullopt;
     if (w) l.e_w = static_cast<std::int8_t>(*w);
     const Exponent second = l.in1 == kNoTensor ? std::nullopt : tensors[l.in1];
-    const Exponent out = output_of(l, tensors[l.in0], second, w);
+    const Exponent out = given ? given : output_of(l, tensors[l.in0], second, w);
     if (!out || std::abs(*out) > kLimit) continue;
     tensors[n + 1] = out;
     l.e_out = static_cast<std::int8_t>(*out);

@@ -156,7 +156,13 @@ int main(int argc, char** argv) {
   add_arithmetic(inspect, options);
   const auto fit = odt::compiler::add_fit(app);
   const auto exported = odt::compiler::add_export(app);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& e) {
+    return odt::compiler::usage(e.what());
+  }
   if (exported->command->parsed()) return exported->run();
   if (fit->command->parsed()) return fit->run();
   if (c->parsed()) return run_c(in, options, c_options);

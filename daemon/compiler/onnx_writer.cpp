@@ -8,6 +8,8 @@
 
 #include <cmath>
 
+#include "compiler/exponents.h"
+
 namespace odt::compiler {
 namespace {
 
@@ -308,6 +310,19 @@ class Writer {
     put("odt.src_correct", absl::StrCat(c.src_correct));
     put("odt.src_total", absl::StrCat(c.src_total));
     if (!net_.prequant) put("odt.input_dtype", net_.input_storage == Storage::kU8 ? "u8" : "i8");
+    if (net_.input_exponent != 0) put(kInputExponentKey, absl::StrCat(net_.input_exponent));
+    const auto known = [this, &put](const char* key, std::int8_t Layer::*exponent) {
+      std::vector<std::string> parts;
+      bool any = false;
+      for (const Layer& l : net_.layers) {
+        if (!l.is_compute()) continue;
+        any = any || l.*exponent != 0;
+        parts.push_back(l.*exponent == 0 ? "?" : absl::StrCat(l.*exponent));
+      }
+      if (any) put(key, absl::StrJoin(parts, ","));
+    };
+    known(kWeightExponentsKey, &Layer::e_w);
+    known(kOutputExponentsKey, &Layer::e_out);
   }
 
   const Network& net_;

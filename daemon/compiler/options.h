@@ -15,10 +15,14 @@ namespace odt::compiler {
 
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 
-// Exit code of an error, which it prints.
+// Exit codes (daemon/README.md) of errors, which they print.
 inline int fail(const Status& status) {
   std::cerr << "odtc: " << status.message() << "\n";
   return 1;
+}
+inline int usage(const std::string& what) {
+  std::cerr << "odtc: " << what << " (odtc --help)\n";
+  return 2;
 }
 
 inline std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }

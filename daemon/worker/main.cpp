@@ -15,6 +15,9 @@ namespace {
 
 using nlohmann::json;
 
+constexpr char kUsage[] =
+    "usage: odt-worker JOB.json | import FILE... -o X.odtd [--help] | train X.odtd [--help] | "
+    "--version\n";
 constexpr std::uint64_t kMaxJobBytes = std::uint64_t{64} << 20;
 
 std::string text_of(const json& j) {
@@ -84,10 +87,13 @@ int main(int argc, char** argv) {
     std::cout << "odt-worker " ODT_VERSION " (rules_version " << ODT_RULES_VERSION << ")\n";
     return 0;
   }
+  if (arg == "--help" || arg == "-h") {
+    std::cout << kUsage << "kinds of jobs and their fields: daemon/worker/README.md\n";
+    return 0;
+  }
   if (arg.empty() || arg[0] == '-') {
-    std::cerr << "usage: odt-worker JOB.json | import FILE... -o X.odtd [--help] | train X.odtd "
-                 "[--help] | --version\n"
-                 "kinds: compile, import, derive, train-pc, replay (daemon/worker/README.md)\n";
+    std::cerr << "odt-worker: " << (argc < 2 ? "what shall it do?" : "unknown arguments") << "\n"
+              << kUsage;
     return 2;
   }
   return run(arg);

@@ -135,6 +135,13 @@ void export_weights(const QatNode& node, compiler::Layer& l) {
             value(t * channels + c, o);
 }
 
+// Reports want one for the layer: the middle.
+std::int8_t middle(const std::vector<int>& exponents) {
+  double sum = 0;
+  for (const int e : exponents) sum += e;
+  return static_cast<std::int8_t>(std::lround(sum / static_cast<double>(exponents.size())));
+}
+
 void export_offsets(const QatNode& node, compiler::Layer& l) {
   for (int o = 0; o < node.outputs(); ++o) {
     const int k = node.shift(o);
@@ -188,8 +195,10 @@ std::vector<compiler::Layer> QatNet::exported() {
     l.in_shape = node.arch.in_shape;
     l.out_shape = node.arch.out_shape;
     if (l.kind != LayerKind::kResize) l.conv = node.arch.geometry;
+    l.e_out = static_cast<std::int8_t>(node.out_exp);
     if (node.arch.is_compute()) {
       quantise(node);
+      l.e_w = middle(node.w_exp);
       export_weights(node, l);
       export_offsets(node, l);
     } else if (l.kind == LayerKind::kAdd) {

@@ -219,6 +219,7 @@ std::uint32_t QatTrainer::correct(const QatSamples& samples) { return impl_->cor
 QatResult QatTrainer::exported() {
   QatResult result;
   result.layers = impl_->net.exported();
+  result.input_exponent = kQatInputExp;
   if (impl_->options.task == compiler::Task::kClassify) {
     const double scale = std::ldexp(1.4426950408889634 * 256, impl_->net.nodes().back().out_exp);
     result.ce_scale = static_cast<std::uint16_t>(std::clamp(std::nearbyint(scale), 1.0, 65535.0));

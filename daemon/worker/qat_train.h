@@ -49,6 +49,7 @@ struct QatEpoch {
 };
 
 struct QatResult {
+  std::int8_t input_exponent = 0;       // of what the board receives
   std::vector<compiler::Layer> layers;  // power-of-two shifts, one bit of weight headroom
   std::uint16_t ce_scale = 0;           // Q8, of the logits' step
 };

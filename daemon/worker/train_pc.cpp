@@ -279,6 +279,7 @@ Result<compiler::Network> train_pc(const data::Dataset& d, const TrainPcOptions&
   }
   QatResult trained = trainer.exported();
   net.layers = std::move(trained.layers);
+  net.input_exponent = trained.input_exponent;
   for (auto& layer : net.layers) layer.trainable = layer.is_compute();
   progress(970, "measuring with the firmware's arithmetic");
   if (!classes) {

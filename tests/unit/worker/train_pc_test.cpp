@@ -11,6 +11,7 @@
 #include "compiler/onnx_writer.h"
 #include "data/quantize.h"
 #include "data/sampling.h"
+#include "training/gavg.h"
 
 namespace odt::worker {
 namespace {
@@ -97,6 +98,38 @@ TEST(TrainPc, PrequantSpreadsEachFeatureOverInt8) {
     EXPECT_LE(data::quantize_float(in, f, d.feature_min[f]), -120);
     EXPECT_GE(data::quantize_float(in, f, d.feature_max[f]), 120);
   }
+}
+
+// Exponents go through the ONNX file into the image; with them Gavg is in real units.
+void expect_exponents_survive(const compiler::Network& net) {
+  const auto c = compiler::compile(compiler::write_onnx(net), "e.onnx", {net.name, 0});
+  ASSERT_TRUE(c.ok()) << c.status();
+  EXPECT_EQ(c->network.input_exponent, -7);
+  for (std::size_t n = 0; n < net.layers.size(); ++n) {
+    EXPECT_EQ(c->network.layers[n].e_w, net.layers[n].e_w) << n;
+    EXPECT_EQ(c->network.layers[n].e_out, net.layers[n].e_out) << n;
+  }
+  const auto read = training::read_exponents(c->image);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->logits, net.layers.back().e_out);
+  for (const auto& layer : read->layers) EXPECT_LT(layer.weights, 0);
+}
+
+TEST(TrainPc, ExponentsSurviveTheFile) {
+  auto d = blobs(data::Dtype::kU8);
+  expect_exponents_survive(train(d, 1));
+  TrainPcOptions options;
+  options.arch = "conv6x3x3p1,bn,relu,add(conv6x3x3p1,bn),relu,gap,dense8,relu,dense";
+  options.epochs = 4;
+  const auto net = train_pc(d, options, no_report);
+  ASSERT_TRUE(net.ok()) << net.status();
+  expect_exponents_survive(*net);
+}
+
+// The real value of a logit, by the exponents, is what the softmax takes.
+TEST(TrainPc, ExponentsAreThoseOfTheLogits) {
+  const auto net = train(blobs(data::Dtype::kU8), 1);
+  EXPECT_NEAR(net.calibration.ce_scale, std::ldexp(256 * 1.442695, net.layers.back().e_out), 1);
 }
 
 TEST(TrainPc, WithoutHiddenLayersItIsOneLinearLayer) {
