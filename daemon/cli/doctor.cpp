@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 
+#include "base/device_holders.h"
 #include "cli/text.h"
 
 namespace odt::cli {
@@ -40,21 +41,6 @@ std::string process_name(const fs::path& process) {
   std::string name = content_of((process / "comm").string());
   while (!name.empty() && name.back() == '\n') name.pop_back();
   return name;
-}
-
-// Device -> "program (pid)" of those that have it open, as far as this user may see.
-std::map<std::string, std::string> holders(const Places& places) {
-  std::map<std::string, std::string> out;
-  for (const fs::path& process : entries(places.root + "/proc")) {
-    if (!is_number(process.filename().string())) continue;
-    for (const fs::path& fd : entries(process / "fd")) {
-      std::error_code ec;
-      const std::string target = fs::read_symlink(fd, ec).string();
-      if (target.starts_with("/dev/tty"))
-        out[target] = process_name(process) + " (pid " + process.filename().string() + ")";
-    }
-  }
-  return out;
 }
 
 // Gid of a group by /etc/group; -1: there is none.
@@ -148,7 +134,7 @@ Finding check_disk(const std::string& folder) {
 
 std::vector<Finding> check_ports(const Places& places) {
   std::vector<Finding> out;
-  const std::map<std::string, std::string> held = holders(places);
+  const std::map<std::string, std::string> held = device_holders(places.root + "/proc");
   for (const fs::path& entry : entries(places.root + "/dev")) {
     const std::string name = entry.filename().string();
     if (!name.starts_with("ttyACM") && !name.starts_with("ttyUSB")) continue;

@@ -11,16 +11,26 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
+#include "base/device_holders.h"
 #include "base/fd.h"
 
 namespace odt::link {
 namespace {
 
+// Our own descriptor is closed by now: whoever is found is another.
 Status locked(const std::string& path) {
+  std::error_code ec;
+  const std::string device = std::filesystem::canonical(path, ec).string();
+  const auto holders = device_holders();
+  if (const auto holder = holders.find(ec ? path : device); holder != holders.end()) {
+    return absl::AlreadyExistsError(path + ": held by " + holder->second +
+                                    "; end that program, or leave the port to it");
+  }
   return absl::AlreadyExistsError(path +
-                                  ": locked by another program; close it, or find it with "
-                                  "`fuser -v " +
+                                  ": held by a program of another user; find it with `sudo fuser "
+                                  "-v " +
                                   path + "`");
 }
 
@@ -65,10 +75,16 @@ Status set_raw(int fd, const std::string& path, const SerialConfig& config, Seri
   return absl::OkStatus();
 }
 
-// Ports without modem lines (pty, some CDC) refuse this; that is no reason to refuse the port.
-void set_line(int fd, int line, bool on, SerialSystem& system) {
-  int bits = line;
-  (void)system.ioctl(fd, on ? TIOCMBIS : TIOCMBIC, &bits);
+// Both lines in one call: the reset circuit of some boards (ESP) pulls reset or boot where one line
+// moves before the other. Ports without modem lines (pty, some CDC) refuse this; that is no reason
+// to refuse the port.
+void set_lines(int fd, const SerialConfig& config, SerialSystem& system) {
+  int bits = 0;
+  if (system.ioctl(fd, TIOCMGET, &bits) != 0) return;
+  const auto line = [&bits](int bit, bool on) { bits = on ? bits | bit : bits & ~bit; };
+  line(TIOCM_DTR, config.dtr);
+  if (!config.rts_cts) line(TIOCM_RTS, config.rts);  // else the driver moves it
+  (void)system.ioctl(fd, TIOCMSET, &bits);
 }
 
 }  // namespace
@@ -89,13 +105,13 @@ Result<int> open_serial(const std::string& path, const SerialConfig& config, Ser
     return absl::InvalidArgumentError(path + ": not a serial port");
   }
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return locked(path);
-    return open_error(path, errno);
+    const int error = errno;
+    fd = Fd();
+    return error == EWOULDBLOCK ? locked(path) : open_error(path, error);
   }
   if (system.ioctl(fd.get(), TIOCEXCL, nullptr) != 0) return open_error(path, errno);
   ODT_TRY(set_raw(fd.get(), path, config, system));
-  set_line(fd.get(), TIOCM_DTR, config.dtr, system);
-  if (!config.rts_cts) set_line(fd.get(), TIOCM_RTS, config.rts, system);
+  set_lines(fd.get(), config, system);
   // What the tty echoed or received before raw mode is nobody's.
   (void)system.ioctl(fd.get(), TCFLSH, reinterpret_cast<void*>(TCIOFLUSH));
   return fd.release();

@@ -24,7 +24,7 @@ class SerialSystem {
 SerialSystem& real_serial_system();
 
 // Opens, locks (flock and TIOCEXCL), sets raw mode, speed and lines, discards what was received.
-// Errors: NOT_FOUND (no such port), ALREADY_EXISTS (locked by another program), PERMISSION_DENIED,
+// Errors: NOT_FOUND (no such port), ALREADY_EXISTS (locked by another program: says which, where /proc tells), PERMISSION_DENIED,
 // INVALID_ARGUMENT (not a tty, speed refused), UNAVAILABLE. Each names the port.
 Result<int> open_serial(const std::string& path, const SerialConfig& config, SerialSystem& system);
 

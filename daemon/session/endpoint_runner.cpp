@@ -126,24 +126,38 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
     const bool strict = target.tcp && !options_.tcp_lossy;
     pipe_ = std::make_shared<FramePipe>(io_, *opened, strict);
     pipe_->start();
-    const bool lasted = co_await talk(serial);
+    co_await use(target, serial);
     pipe_->close_after_flush(absl::UnavailableError("link ended"));
     co_await wait_pipe_closed(io_, pipe_);
     session_.reset();
     pipe_.reset();
-    if (lasted) backoff_.reset();
     co_return backoff_.next();
+  }
+
+  // A serial port stays open from session to session: opening it again would reset many a board.
+  asio::awaitable<void> use(Target target, std::shared_ptr<link::SerialLink> serial) {
+    for (;;) {
+      const bool lasted = co_await talk(serial);
+      if (lasted) backoff_.reset();
+      if (!serial || stopped_ || !pipe_->open()) co_return;
+      co_await rest(target, backoff_.next());
+      if (stopped_ || !pipe_->open()) co_return;
+      report(model::PortState::kOpening, {});
+    }
   }
 
   // HELLO at each speed of the list; then the session. True if it was a stable one.
   asio::awaitable<bool> talk(std::shared_ptr<link::SerialLink> serial) {
     session_ =
         std::make_shared<SessionImpl>(io_, clock_, options_, pipe_, memory_, endpoint_, random_);
+    if (serial) session_->leave_link_open();
+    bytes_before_ = pipe_->rx_bytes();
+    frames_before_ = pipe_->rx_frames();
     Status said = co_await session_->connect(kHelloTries);
     bool mismatch = mismatched();
     for (std::size_t i = 1; serial && absl::IsDeadlineExceeded(said) && i < bauds_.size(); ++i) {
-      std::rotate(bauds_.begin(), bauds_.begin() + 1, bauds_.end());
       if (mismatch) report_mismatch();
+      std::rotate(bauds_.begin(), bauds_.begin() + 1, bauds_.end());
       const Status changed = serial->set_baud(bauds_.front());
       pipe_->reset_decoder();
       if (!changed.ok()) continue;
@@ -165,39 +179,52 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
     report(model::PortState::kOnline, {});
     session_->run();
     const Status why = co_await session_->wait_closed();
-    const bool vanished = serial && ::access(endpoint_.c_str(), F_OK) != 0;
-    gone_ = vanished;
-    report(vanished ? model::PortState::kGone : model::PortState::kOpening,
-           reason_of(why, vanished ? "PORT_GONE" : "SESSION_ENDED"));
+    gone_ = serial && ::access(endpoint_.c_str(), F_OK) != 0;
+    report(gone_ ? model::PortState::kGone : model::PortState::kOpening,
+           reason_of(why, gone_ ? "PORT_GONE" : "SESSION_ENDED", gone_ ? "plug it in" : ""));
     co_return std::chrono::steady_clock::now() - since >= kStable;
   }
 
-  // A port that has gone is looked for often: one stat() each, and it is back at once.
+  // A port that has gone is looked for often: one stat() each, and it is back at once. An open one
+  // is watched for its end likewise.
   asio::awaitable<void> rest(Target target, std::chrono::milliseconds pause) {
     const SteadyTime until = std::chrono::steady_clock::now() + pause;
+    const bool open = pipe_ && pipe_->open();
     while (!stopped_ && std::chrono::steady_clock::now() < until) {
-      const bool look = gone_ && !target.tcp;
+      const bool look = open || (gone_ && !target.tcp);
       const SteadyTime next =
           look ? std::min(until, std::chrono::steady_clock::now() + kLookForPort) : until;
       co_await wake_.wait_until(next);
-      if (look && ::access(target.path.c_str(), F_OK) == 0) {
+      if (open && !pipe_->open()) co_return;
+      if (look && !open && ::access(target.path.c_str(), F_OK) == 0) {
         backoff_.reset();
         co_return;
       }
     }
   }
 
-  bool mismatched() const { return pipe_->rx_frames() == 0 && pipe_->rx_bytes() > kGarbageBytes; }
+  // Since talk() began.
+  std::uint64_t garbage() const { return pipe_->rx_bytes() - bytes_before_; }
+  bool mismatched() const {
+    return pipe_->rx_frames() == frames_before_ && garbage() > kGarbageBytes;
+  }
 
   void report(model::PortState state, const model::Reason& reason) {
     if (host_ != nullptr && !stopped_) host_->on_port_state(endpoint_, state, reason);
   }
 
   void report_mismatch() {
+    std::string speeds;
+    for (const std::uint32_t baud : bauds_)
+      speeds += (speeds.empty() ? "" : ", ") + std::to_string(baud);
     report(model::PortState::kBaudMismatchSuspected,
            {"BAUD_MISMATCH",
-            fmt::format("{}: {} bytes without one frame", endpoint_, pipe_->rx_bytes()),
-            "set the board's speed in the port's settings"});
+            fmt::format("{}: {} bytes without one sound frame at {} baud: the board seems to run "
+                        "at another speed",
+                        endpoint_, garbage(), bauds_.front()),
+            fmt::format("tried are {}; give the board's speed: odtctl port adopt {} --baud N, or "
+                        "baud in [[serial.allow]]",
+                        speeds, endpoint_)});
   }
 
   void report_hello_error(const Status& said, bool mismatch) {
@@ -205,7 +232,10 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
     if (absl::IsDeadlineExceeded(said)) {
       return report(
           model::PortState::kSilent,
-          reason_of(said, "SILENT", "is this a board with odt firmware, and is it powered?"));
+          reason_of(said, "SILENT",
+                    "is this a board with odt firmware, and is it powered? For another program: "
+                    "odtctl port release " +
+                        endpoint_));
     }
     report(model::PortState::kError, reason_of(said, "HELLO_FAILED"));
   }
@@ -213,7 +243,7 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
   void report_open_error(const Status& status) {
     if (absl::IsAlreadyExists(status)) {
       return report(model::PortState::kLocked,
-                    reason_of(status, "PORT_LOCKED", "close the other program"));
+                    reason_of(status, "PORT_LOCKED", "it is opened as soon as it is free"));
     }
     gone_ = absl::IsNotFound(status);
     if (gone_) return report(model::PortState::kGone, reason_of(status, "PORT_GONE", "plug it in"));
@@ -235,6 +265,7 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
   std::shared_ptr<SessionImpl> session_;
   Signal wake_, done_signal_;
   std::vector<std::uint32_t> bauds_;  // the one that answered last is first
+  std::uint64_t bytes_before_ = 0, frames_before_ = 0;
   bool started_ = false, stopped_ = false, done_ = false, gone_ = false;
 };
 

@@ -203,9 +203,14 @@ void SessionImpl::set_status(model::BoardStatus status) {
 void SessionImpl::close(const Status& why) {
   if (closed_) return;
   pipe_->set_handler(nullptr);
-  if (connected_) pipe_->send({FRAME_BYE, 0, 0, {}});
-  pipe_->close_after_flush(why);
+  if (connected_) pipe_->send({FRAME_BYE, hello_session_, 0, {}});
   finish(why);
+}
+
+void SessionImpl::end_pipe(const Status& why) {
+  if (owns_link_) return pipe_->close_after_flush(why);
+  pipe_->clear_bulk();
+  pipe_->hold(false);
 }
 
 void SessionImpl::on_pipe_closed(const Status& why) { finish(why); }
@@ -219,7 +224,7 @@ void SessionImpl::finish(const Status& why) {
   closed_ = true;
   closed_why_ = why;
   pipe_->set_handler(nullptr);
-  pipe_->close_after_flush(why);
+  end_pipe(why);
   while (memory_->next_event.size() > kRememberBoots) {
     memory_->next_event.erase(memory_->next_event.begin());
   }

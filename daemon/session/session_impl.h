@@ -55,6 +55,8 @@ class SessionImpl final : public BoardSession,
   // After connect() and the host's consent: keeps the session alive from here on.
   void run();
   asio::awaitable<Status> wait_closed();
+  // The end of this session is not the end of the link: whoever owns the pipe goes on with it.
+  void leave_link_open() { owns_link_ = false; }
 
   // BoardSession
   const model::HelloInfo& hello() const override { return hello_; }
@@ -123,6 +125,7 @@ class SessionImpl final : public BoardSession,
   void on_pong(const wire::Frame& frame);
   void set_status(model::BoardStatus status);
   void finish(const Status& why);
+  void end_pipe(const Status& why);
   Status gone() const;
   void spawn(asio::awaitable<void> task);
 
@@ -180,6 +183,7 @@ class SessionImpl final : public BoardSession,
   std::optional<wire::HelloAck> hello_ack_;
   Signal hello_signal_, keepalive_signal_, closed_signal_;
   bool connected_ = false, closed_ = false, running_ = false, rehello_ = false;
+  bool owns_link_ = true;
   std::uint32_t incarnation_ = 0;  // counts HELLO_ACKs: a request of an earlier one is sent anew
   Status closed_why_;
   SteadyTime last_seen_, resumed_at_, ping_sent_;

@@ -6,58 +6,13 @@
 
 #include "link/serial_link.h"
 #include "link/tcp_link.h"
-#include "session/link_runner.h"
-#include "support/pty_pair.h"
-#include "support/run_io.h"
-#include "support/scripted_board.h"
-#include "support/session_probe.h"
+#include "runner_fixture.h"
 #include "support/sim_board.h"
 
 namespace odt::session {
 namespace {
 
 using asio::ip::tcp;
-using std::chrono::milliseconds;
-
-class RunnerTest : public testing::Test {
- protected:
-  RunnerTest() {
-    options_.host_id.bytes.fill(1);
-    options_.hello_timeout = milliseconds(30);
-    options_.backoff_min = milliseconds(20);
-    options_.backoff_max = milliseconds(100);
-    options_.ping_idle = milliseconds(50);
-    options_.suspect_after = milliseconds(150);
-    options_.down_after = milliseconds(300);
-    host_.sink = &sink_;
-  }
-  ~RunnerTest() override {
-    host_.session.reset();
-    if (runner_) test::run(io_, runner_->stop());
-    runner_.reset();
-    test::run_for(io_, milliseconds(20));
-  }
-
-  void run_endpoint(const std::string& endpoint) {
-    runner_ = make_link_runner(io_, clock_, endpoint, options_, host_);
-    runner_->start();
-  }
-  bool online(int sessions) {
-    return test::run_until(io_, [&] { return host_.sessions >= sessions && host_.online(); });
-  }
-  std::shared_ptr<test::ScriptedBoard> board_on(test::PtyPair& pty) {
-    auto board = std::make_shared<test::ScriptedBoard>(io_, pty.board_end());
-    board->start();
-    return board;
-  }
-
-  asio::io_context io_;
-  SystemClock clock_;
-  LinkOptions options_;
-  test::RecordingSink sink_;
-  test::RecordingHost host_;
-  std::unique_ptr<LinkRunner> runner_;
-};
 
 TEST_F(RunnerTest, SerialPortComesOnlineWithOneOpen) {
   test::PtyPair pty(io_);
@@ -69,7 +24,7 @@ TEST_F(RunnerTest, SerialPortComesOnlineWithOneOpen) {
   EXPECT_EQ(board->hellos, 1);
 }
 
-TEST_F(RunnerTest, ModemProbesBeforeUsDoNoHarm) {
+TEST_F(RunnerTest, Report21_ModemManagerProbesBeforeUsDoNoHarm) {
   test::PtyPair pty(io_);
   const auto board = board_on(pty);
   const int prober = ::open(pty.path().c_str(), O_RDWR | O_NOCTTY);
@@ -107,7 +62,7 @@ TEST_F(RunnerTest, SilentPortIsSaidAndTriedForEver) {
   EXPECT_TRUE(online(1));
 }
 
-TEST_F(RunnerTest, GarbageIsAnotherSpeed) {
+TEST_F(RunnerTest, Report22_GarbageIsAnotherSpeedAndTheNextIsTried) {
   test::PtyPair pty(io_);
   const auto board = board_on(pty);
   board->mute = true;

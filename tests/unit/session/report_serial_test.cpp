@@ -1,0 +1,159 @@
+#include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/fd.h"
+#include "link/serial_link.h"
+#include "runner_fixture.h"
+
+// Failure reports of other products (design/device-link.md, section 2) about serial ports; their
+// table: tests/integration/session/REPORTS.md.
+namespace odt::session {
+namespace {
+
+// Counts how often a file is opened.
+class OpenCount {
+ public:
+  explicit OpenCount(const std::string& path) : fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    EXPECT_GE(::inotify_add_watch(fd_.get(), path.c_str(), IN_OPEN), 0);
+  }
+  int count() {
+    alignas(inotify_event) char buffer[4096];
+    ssize_t n = 0;
+    while ((n = ::read(fd_.get(), buffer, sizeof buffer)) > 0) {
+      for (ssize_t at = 0; at < n;) {
+        const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+        if ((event->mask & IN_OPEN) != 0) ++opens_;
+        at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+      }
+    }
+    return opens_;
+  }
+
+ private:
+  Fd fd_;
+  int opens_ = 0;
+};
+
+// A board whose reset hangs on DTR: every opening of its port is a boot.
+class ResetAtOpen {
+ public:
+  ResetAtOpen(asio::io_context& io, const std::string& path, test::ScriptedBoard& board)
+      : opens_(path), board_(board), timer_(io) {
+    look();
+  }
+  ~ResetAtOpen() { timer_.cancel(); }
+  int boots = 0;
+
+ private:
+  void look() {
+    for (const int opened = opens_.count(); boots < opened; ++boots) board_.reboot();
+    timer_.expires_after(milliseconds(1));
+    timer_.async_wait([this](boost::system::error_code ec) {
+      if (!ec) look();
+    });
+  }
+  OpenCount opens_;
+  test::ScriptedBoard& board_;
+  asio::steady_timer timer_;
+};
+
+TEST_F(RunnerTest, Report05_OpeningThePortResetsTheBoard) {
+  test::PtyPair pty(io_);
+  const auto board = board_on(pty);
+  ResetAtOpen reset(io_, pty.path(), *board);
+  board->drop_hellos = 4;  // still booting: the first speed's tries and one of the next
+  run_endpoint(pty.path());
+  ASSERT_TRUE(online(1));
+  EXPECT_EQ(reset.boots, 1) << "one opening at attach";
+  EXPECT_EQ(host_.session->hello().boot_id, board->boot_id);
+  // It crashes and comes back by itself: a new session on the same open port.
+  board->reboot();
+  board->emit_step(1);
+  ASSERT_TRUE(online(2));
+  // It is mute for longer than the session lives.
+  board->mute = true;
+  ASSERT_TRUE(test::run_until(io_, [&] { return host_.seen(model::PortState::kSilent); }));
+  board->mute = false;
+  ASSERT_TRUE(online(3));
+  EXPECT_EQ(reset.boots, 1) << "none of this opened the port again";
+}
+
+TEST_F(RunnerTest, Report05_ARefusedBoardIsNotResetOverAndOver) {
+  test::PtyPair pty(io_);
+  const auto board = board_on(pty);
+  ResetAtOpen reset(io_, pty.path(), *board);
+  host_.accept = false;
+  run_endpoint(pty.path());
+  ASSERT_TRUE(test::run_until(io_, [&] { return host_.sessions >= 3; }));
+  EXPECT_EQ(reset.boots, 1);
+  EXPECT_EQ(board->requests, 0);
+}
+
+TEST_F(RunnerTest, Report06_TheBoardComesBackUnderAnotherName) {
+  const std::string name =
+      (std::filesystem::temp_directory_path() / ("odt_by_id_" + std::to_string(::getpid())))
+          .string();
+  auto a = std::make_unique<test::PtyPair>(io_);
+  std::filesystem::remove(name);
+  std::filesystem::create_symlink(a->path(), name);
+  const auto first = board_on(*a);
+  run_endpoint(name);  // as by-id: the link follows the board
+  ASSERT_TRUE(online(1));
+  test::PtyPair b(io_);
+  const auto second = board_on(b);
+  // The old descriptor is still open when the device is back elsewhere.
+  std::filesystem::remove(name);
+  std::filesystem::create_symlink(b.path(), name);
+  first->hang_up();
+  a->hang_up();
+  ASSERT_TRUE(online(2));
+  EXPECT_EQ(host_.session->hello().uid.str(), second->uid);
+  EXPECT_EQ(host_.states.back(), model::PortState::kOnline);
+  std::filesystem::remove(name);
+}
+
+TEST_F(RunnerTest, Report08_TwoProgramsOnOnePort) {
+  test::PtyPair pty(io_);
+  const auto board = board_on(pty);
+  run_endpoint(pty.path());
+  ASSERT_TRUE(online(1));
+  test::RecordingHost second_host;
+  auto second = make_link_runner(io_, clock_, pty.path(), options_, second_host);
+  second->start();
+  ASSERT_TRUE(test::run_until(io_, [&] { return second_host.seen(model::PortState::kLocked); }));
+  const model::Reason reason = second_host.reasons.back();
+  EXPECT_EQ(reason.code, "PORT_LOCKED");
+  EXPECT_NE(reason.text.find("(pid " + std::to_string(::getpid()) + ")"), std::string::npos)
+      << reason.text;
+  for (int i = 0; i < 20; ++i) {
+    const auto state = test::run(io_, host_.session->get_state(false));
+    ASSERT_TRUE(state.ok()) << state.status();
+  }
+  EXPECT_EQ(second_host.sessions, 0);
+  EXPECT_EQ(host_.sessions, 1);
+  EXPECT_EQ(host_.session->stats().retries, 0u) << "a frame of the first was lost";
+  EXPECT_EQ(host_.session->stats().crc_errors, 0u);
+  test::run(io_, runner_->stop());
+  ASSERT_TRUE(test::run_until(io_, [&] { return second_host.online(); })) << "free: it is taken";
+  second_host.session.reset();
+  test::run(io_, second->stop());
+}
+
+TEST_F(RunnerTest, Report19_HangUpIsOfflineWithinASecond) {
+  test::PtyPair pty(io_);
+  const auto board = board_on(pty);
+  run_endpoint(pty.path());
+  ASSERT_TRUE(online(1));
+  options_.down_after = milliseconds(60000);
+  board->hang_up();
+  pty.hang_up();
+  ASSERT_TRUE(test::run_until(
+      io_, [&] { return sink_.closed == 1; }, milliseconds(1000)));
+  EXPECT_FALSE(host_.online());
+}
+
+}  // namespace
+}  // namespace odt::session
