@@ -28,7 +28,7 @@ int FitCommand::run() const {
   const auto report = fit(*compiled, name, *figures, wanted);
   if (!report.ok()) return fail(report.status());
   std::cout << (as_json ? fit_json : fit_text)(*compiled, *figures, wanted, *report);
-  return report->fits_resident || report->fits_streamed ? 0 : kDoesNotFit;
+  return report->chosen ? 0 : kDoesNotFit;
 }
 
 std::unique_ptr<FitCommand> add_fit(CLI::App& app) {
@@ -48,8 +48,11 @@ std::unique_ptr<FitCommand> add_fit(CLI::App& app) {
                 "trainable layers, counted from the last; 0: all");
   add_task(c, out->compile.task);
   add_arithmetic(c, out->compile);
-  c->add_option("--batch", out->request.batch, "samples a step")->check(CLI::Range(1, 256));
-  c->add_option("--k", out->request.k, "precision of the weights in bits")
+  c->add_option("--batch", out->request.batch,
+                "samples a step; default: 8, or less where they do not fit")
+      ->check(CLI::Range(1, 256));
+  c->add_option("--k", out->request.k,
+                "precision of the weights in bits; default: 15, or 8 where that does not fit")
       ->check(CLI::Range(2, 16));
   c->add_option("--train", out->request.train, "training samples")->check(CLI::Range(1, 1000000));
   c->add_option("--heldout", out->request.heldout, "held-out samples")

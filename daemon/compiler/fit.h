@@ -12,10 +12,10 @@
 namespace odt::compiler {
 
 struct FitRequest {
-  std::uint32_t k = 15;  // precision, NITI; DFP16 models ignore it
-  std::uint16_t batch = 8;
+  std::uint32_t k = 0;      // precision, NITI; 0: as odtd chooses, 15 or else 8; DFP16 has none
+  std::uint16_t batch = 0;  // 0: as odtd chooses, 8 or less
   std::uint32_t train = 600, heldout = 200;  // samples
-  bool guard = true;                         // two copies of the weights
+  bool guard = true;                         // with held-out samples: keeps the best weights
 };
 
 // Bytes of a board's arena.
@@ -24,22 +24,34 @@ struct FitRam {
   std::uint64_t total() const { return image + weights + best + activations + gradients + samples; }
 };
 
+// A way to train.
+struct FitWay {
+  std::uint32_t k = 0;
+  std::uint16_t batch = 0;
+  bool streamed = false;      // one batch at a time, else all samples on the board
+  bool best_on_host = false;  // the guard's best weights stay with odtd
+  FitRam ram;
+};
+
 // Settings with which a run would fit.
 struct FitChoice {
-  std::uint32_t trainable_layers = 0, k = 0;
-  std::uint16_t batch = 0;
-  bool streamed = false;
-  std::uint64_t bytes = 0;
-  bool operator==(const FitChoice&) const = default;
+  std::uint32_t trainable_layers = 0;
+  FitWay way;
 };
 
 struct FitReport {
-  FitRam resident, streamed;  // samples on the board, or one batch at a time
-  bool fits_resident = false, fits_streamed = false;
-  StepCost cost;
+  // As odtd tries them (training/ram_fit.h), best first, up to the first that fits; at least the
+  // first two.
+  std::vector<FitWay> ways;
+  std::optional<FitWay> chosen;      // what odtd would run
+  StepCost cost;                     // of the way chosen, else of the first
   double step_s = 0, epoch_s = 0;    // estimates; 0: no clock known
-  std::vector<FitChoice> would_fit;  // where it does not: the most layers, then the largest batch
+  std::vector<FitChoice> would_fit;  // where nothing does: the most layers, then the best way
 };
+
+std::uint32_t trainable_layers(const Network& net);
+// The way chosen, else the best that was tried.
+const FitWay& shown_way(const FitReport& report);
 
 // Errors: INVALID_ARGUMENT (settings that the library refuses), those of compile_network.
 Result<FitReport> fit(const Compiled& compiled, const std::string& file, const BoardFigures& board,

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+
+#include "training/ram_fit.h"
 
 namespace odt::test {
 namespace {
@@ -53,52 +56,121 @@ BoardFigures board_of(std::uint64_t arena) {
   return *b;
 }
 
+std::uint64_t total(const compiler::FitReport& report) {
+  return report.chosen ? report.chosen->ram.total() : 0;
+}
+
+// k 15, batch 8, best on the board.
+compiler::FitReport fit_all(const compiler::Compiled& c, std::uint64_t arena,
+                            const compiler::FitRequest& r = {}) {
+  const auto report = compiler::fit(c, "net.onnx", board_of(arena), r);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return *report;
+}
+
 TEST(Fit, TurnsAtTheVeryByte) {
   const auto c = dense();
-  const auto roomy = compiler::fit(c, "net.onnx", board_of(1 << 20), {});
-  ASSERT_TRUE(roomy.ok()) << roomy.status();
-  EXPECT_TRUE(roomy->fits_resident);
-  EXPECT_TRUE(roomy->would_fit.empty());
-  const std::uint64_t streamed = roomy->streamed.total();
-  EXPECT_LT(streamed, roomy->resident.total());
-  const auto just = compiler::fit(c, "net.onnx", board_of(streamed), {});
-  EXPECT_TRUE(just->fits_streamed);
-  EXPECT_FALSE(just->fits_resident);
-  const auto tight = compiler::fit(c, "net.onnx", board_of(streamed - 1), {});
-  EXPECT_FALSE(tight->fits_streamed);
-  EXPECT_FALSE(tight->would_fit.empty());
+  compiler::FitRequest fixed;
+  fixed.k = 15;
+  fixed.batch = 8;
+  fixed.guard = false;
+  const auto roomy = fit_all(c, 1 << 20, fixed);
+  ASSERT_TRUE(roomy.chosen);
+  EXPECT_FALSE(roomy.chosen->streamed);
+  EXPECT_TRUE(roomy.would_fit.empty());
+  const std::uint64_t resident = roomy.ways[0].ram.total(), streamed = roomy.ways[1].ram.total();
+  EXPECT_LT(streamed, resident);
+  EXPECT_FALSE(fit_all(c, resident, fixed).chosen->streamed);
+  EXPECT_TRUE(fit_all(c, resident - 1, fixed).chosen->streamed);
+  EXPECT_TRUE(fit_all(c, streamed, fixed).chosen->streamed);
+  const auto tight = fit_all(c, streamed - 1, fixed);
+  EXPECT_FALSE(tight.chosen);
+  ASSERT_FALSE(tight.would_fit.empty());
+  EXPECT_EQ(tight.would_fit.front().trainable_layers, 3u);  // with another k
 }
 
 TEST(Fit, WhatItProposesFits) {
   const auto c = dense();
-  const auto all = compiler::fit(c, "net.onnx", board_of(1 << 20), {});
-  for (std::uint64_t arena = all->streamed.total() - 1; arena > 20000; arena -= 7000) {
-    const auto report = compiler::fit(c, "net.onnx", board_of(arena), {});
-    ASSERT_TRUE(report.ok());
-    ASSERT_FALSE(report->fits_streamed);
-    for (const auto& choice : report->would_fit) {
+  int proposed = 0;
+  for (std::uint64_t arena = 60000; arena > 4000; arena -= 1800) {
+    const auto report = fit_all(c, arena);
+    EXPECT_TRUE(report.chosen || report.would_fit.size() < 3);
+    EXPECT_TRUE(!report.chosen || report.would_fit.empty());
+    for (const auto& choice : report.would_fit) {
       auto other =
           compiler::compile_network(c.network, "", "net.onnx", {"net", choice.trainable_layers});
       ASSERT_TRUE(other.ok());
       compiler::FitRequest r;
-      r.k = choice.k;
-      r.batch = choice.batch;
-      const auto again = compiler::fit(*other, "net.onnx", board_of(arena), r);
-      EXPECT_TRUE(choice.streamed ? again->fits_streamed : again->fits_resident) << arena;
-      EXPECT_EQ((choice.streamed ? again->streamed : again->resident).total(), choice.bytes);
+      r.k = choice.way.k;
+      r.batch = choice.way.batch;
+      const auto again = fit_all(*other, arena, r);
+      ASSERT_TRUE(again.chosen) << arena;
+      EXPECT_EQ(total(again), choice.way.ram.total());
+      ++proposed;
     }
   }
-  const auto none = compiler::fit(c, "net.onnx", board_of(100), {});
-  EXPECT_TRUE(none->would_fit.empty());
+  EXPECT_GT(proposed, 1);
+  EXPECT_TRUE(fit_all(c, 100).would_fit.empty());
 }
 
 TEST(Fit, TheGuardCostsASecondCopyOfTheWeights) {
   const auto c = dense();
   compiler::FitRequest alone;
   alone.guard = false;
-  const auto with = compiler::fit(c, "net.onnx", board_of(1 << 20), {});
-  const auto without = compiler::fit(c, "net.onnx", board_of(1 << 20), alone);
-  EXPECT_EQ(with->streamed.total() - without->streamed.total(), with->streamed.weights);
+  const auto with = fit_all(c, 1 << 20), without = fit_all(c, 1 << 20, alone);
+  EXPECT_EQ(total(with) - total(without), with.ways[0].ram.weights);
+}
+
+// `odtc fit` and odtd, which decides from the manifest's figures: the same way on every board.
+void expect_as_odtd(const compiler::Compiled& c, std::uint64_t arena, const compiler::FitRequest& r,
+                    std::set<std::string>& seen) {
+  const auto manifest = nlohmann::json::parse(c.manifest);
+  model::Model m;
+  m.name = "net";
+  m.n_classes = manifest["n_classes"];
+  m.input_shape = c.network.input_shape;
+  m.trainable_layers = manifest["trainable_layers"];
+  m.image_bytes = manifest["image_bytes"];
+  const auto& ram = manifest["ram"];
+  m.ram = {ram["weights_k8"], ram["weights_k15"], ram["work_1"],    ram["work_2"],
+           ram["work_4"],     ram["work_8"],      ram["work_per_8"]};
+  model::Board board;
+  board.ram_bytes = static_cast<std::uint32_t>(arena);
+  model::HyperParams asked;
+  if (r.k != 0) asked.k = r.k;
+  if (r.batch != 0) asked.batch = r.batch;
+  board.caps = 0x1FFF;
+  const auto placed = training::placements(m, board, {r.train, r.heldout, false, false, r.guard},
+                                           asked, r.batch == 0 ? 8 : r.batch);
+  const auto report = fit_all(c, arena & ~std::uint64_t{7}, r);
+  ASSERT_EQ(report.chosen.has_value(), placed.ok()) << arena << ": " << placed.status();
+  if (!placed.ok()) return;
+  const training::Placement& p = placed->front();
+  EXPECT_EQ(report.chosen->k, p.k) << arena;
+  EXPECT_EQ(report.chosen->batch, p.batch) << arena;
+  EXPECT_EQ(report.chosen->streamed, p.streamed) << arena;
+  EXPECT_EQ(report.chosen->best_on_host, p.best_on_host) << arena;
+  EXPECT_EQ(total(report),
+            training::ram_need(m, {r.train, r.heldout, false, false, r.guard}, p).total());
+  seen.insert(p.best_on_host ? "host" : "board");
+  seen.insert(p.batch < 8 ? "small" : p.k == 8 ? "k 8" : "k 15");
+}
+
+TEST(Fit, ChoosesWhatOdtdRuns) {
+  const auto c = dense();
+  std::set<std::string> seen;
+  for (std::uint64_t arena = 10000; arena < 260000; arena += arena < 90000 ? 1111 : 30000) {
+    compiler::FitRequest r;
+    expect_as_odtd(c, arena, r, seen);
+    r.k = 8;
+    expect_as_odtd(c, arena, r, seen);
+    r.batch = 4;
+    expect_as_odtd(c, arena, r, seen);
+    r.guard = false;
+    expect_as_odtd(c, arena, r, seen);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_EQ(seen, (std::set<std::string>{"board", "host", "k 15", "k 8", "small"}));
 }
 
 // Counted under QEMU: tests/bench/run.sh kernels.
@@ -161,15 +233,22 @@ TEST(Boards, AreThoseOfTheFirmware) {
 
 TEST(Fit, SaysItForPeopleAndPrograms) {
   const auto c = dense();
-  const auto board = board_of(40000);
+  const auto board = board_of(20000);
   const auto report = compiler::fit(c, "net.onnx", board, {});
   const std::string text = compiler::fit_text(c, board, {}, *report);
-  EXPECT_NE(text.find("does not fit"), std::string::npos);
-  EXPECT_NE(text.find("would fit: --trainable"), std::string::npos);
+  EXPECT_NE(text.find("does not fit"), std::string::npos) << text;
+  EXPECT_NE(text.find("would fit: --trainable"), std::string::npos) << text;
   const auto j = nlohmann::json::parse(compiler::fit_json(c, board, {}, *report));
   EXPECT_EQ(j["fits_streamed"], false);
-  EXPECT_EQ(j["streamed"]["total"], report->streamed.total());
+  EXPECT_EQ(j["fits"], false);
+  EXPECT_EQ(j["streamed"]["total"], report->ways[1].ram.total());
   EXPECT_EQ(j["layers"].size(), 3u);
+  const auto tight = board_of(report->ways.back().ram.total());
+  const auto fits = compiler::fit(c, "net.onnx", tight, {});
+  const std::string said = compiler::fit_text(c, tight, {}, *fits);
+  EXPECT_NE(said.find("fits: streamed batches, the guard's best weights on the host"),
+            std::string::npos)
+      << said;
 }
 
 }  // namespace
