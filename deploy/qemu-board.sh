@@ -11,6 +11,8 @@
 #   --seed HEX     16 digits, entropy of this boot (default: random)
 #   --log FILE     everything that the board sends
 #   --qmp PATH     QEMU's control socket
+#   --nvm FILE     EEPROM (mps2_*, mps3_*); made with 64 KB if it is not there. 64 to 512 KB: 1 to 8 chips
+#   --gdb PATH     QEMU's gdb stub at this socket
 set -eu
 
 die() {
@@ -19,16 +21,18 @@ die() {
 }
 usage() { sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0"; }
 
-image='' seed='' log='' qmp='' board='' uid='' mode='' where=''
+image='' seed='' log='' qmp='' nvm='' gdb='' board='' uid='' mode='' where=''
 while [ $# -gt 0 ]; do
   case $1 in
-    --image | --seed | --log | --qmp | --listen | --connect)
+    --image | --seed | --log | --qmp | --nvm | --gdb | --listen | --connect)
       [ $# -ge 2 ] || die "$1 needs a value"
       case $1 in
         --image) image=$2 ;;
         --seed) seed=$2 ;;
         --log) log=$2 ;;
         --qmp) qmp=$2 ;;
+        --nvm) nvm=$2 ;;
+        --gdb) gdb=$2 ;;
         *) mode=${1#--} where=$2 ;;
       esac
       shift 2
@@ -80,4 +84,21 @@ set -- -M "$machine" -nographic -nodefaults -monitor none -kernel "$image" \
   -device "loader,addr=$(at 16),data=$(word "${rest:-0000000000000000}"),data-len=8" \
   -device "loader,addr=$(at 24),data=0x$seed,data-len=8"
 [ -z "$qmp" ] || set -- "$@" -qmp "unix:$qmp,server=on,wait=off"
+[ -z "$gdb" ] || set -- "$@" -chardev "socket,id=gdb0,path=$gdb,server=on,wait=off" -gdb chardev:gdb0
+if [ -n "$nvm" ]; then
+  case $board in mps[23]_*) ;; *) die "$board has no EEPROM: --nvm is for mps2_* and mps3_*" ;; esac
+  # An erased chip reads 0xFF.
+  [ -e "$nvm" ] || head -c 65536 /dev/zero | tr '\000' '\377' >"$nvm"
+  bytes=$(stat -Lc %s "$nvm") chip=65536
+  [ "$bytes" -gt 0 ] && [ $((bytes % chip)) -eq 0 ] && [ "$bytes" -le $((8 * chip)) ] ||
+    die "$nvm: $bytes bytes, wanted 1 to 8 times $chip"
+  n=0
+  while [ $((n * chip)) -lt "$bytes" ]; do
+    # One chip of several opens its part of the file only: no lock of the whole.
+    [ "$bytes" -eq "$chip" ] && lock='' || lock=',file.locking=off'
+    set -- "$@" -drive "if=none,id=ee$n,format=raw,file.filename=$nvm,offset=$((n * chip)),size=$chip$lock" \
+      -device "at24c-eeprom,address=$(printf '0x%x' $((80 + n))),rom-size=$chip,drive=ee$n"
+    n=$((n + 1))
+  done
+fi
 exec setpriv --pdeathsig TERM qemu-system-arm "$@"

@@ -60,10 +60,11 @@ def start(board, args):
     uid = "0d7000000000" + f"{sum(board.encode()):04x}"
     if board == "sim":
         command = [args.sim, "--listen", str(port), "--uid", uid, *getattr(args, "sim_options", "").split()]
+        command += getattr(args, "board_options", [])
     else:
         image = os.path.join(args.images, board + ".elf")
         command = [os.path.join(ROOT, "deploy", "qemu-board.sh"), "--image", image, board, uid,
-                   "--listen", f"127.0.0.1:{port}"]
+                   "--listen", f"127.0.0.1:{port}", *getattr(args, "board_options", [])]
     process = subprocess.Popen(tied(command), stdout=subprocess.DEVNULL)
     try:
         link = bc.Board.dial(port, timeout=20.0)

@@ -18,6 +18,7 @@ from tied import tied  # noqa: E402
 
 BENCH = os.path.join(os.path.dirname(HERE), "bench", "kernels")
 BOARDS = ["sim", "lm3s6965evb", "mps2_an386", "mps2_an505"]
+NVM_BOARDS = ["sim", "mps2_an505"]
 
 
 def run(name, command, limit):
@@ -66,6 +67,8 @@ def tests_of(bin_dir, folder, state):
         yield f"qemu/golden-{board}", here("golden_runs.py", board, *common, "--state", state), 300
     yield ("qemu/golden-sim-lossy", here("golden_runs.py", "sim", *common[:2], "--configs", "A",
                                          "--sim-options=--drop-ppm 30 --corrupt-ppm 30 --fault-seed 7"), 120)
+    for board in NVM_BOARDS:
+        yield f"qemu/nvm-{board}", here("nvm.py", board, *common), 300
     for board in BOARDS:
         for script in ("life", "dial"):
             yield f"qemu/{script}-{board}", here(script + ".py", board, *common), 120

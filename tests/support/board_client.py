@@ -249,6 +249,17 @@ class Board:
             self.retries += 1
         raise TimeoutError(f"no answer to {list(op)}")
 
+    def finish(self, seconds=60.0, **op):
+        """As request(); asks again while the board answers ACCEPTED."""
+        end = time.monotonic() + seconds
+        while True:
+            answer = self.request(**op)
+            if not answer.accepted_ms:
+                return answer
+            if time.monotonic() > end:
+                raise TimeoutError(f"{list(op)} is accepted and never done; logs: {self.logs}")
+            time.sleep(min(answer.accepted_ms, 100) / 1000)
+
     def state(self, with_hash=True):
         return self.request(get_state=pb.GetState(with_state_hash=with_hash)).state
 
@@ -382,8 +393,8 @@ class Board:
             step += 1
             if step % per_epoch == 0:
                 eval_id = on_epoch(epoch) if on_epoch else 0
-                self.request(end_epoch=pb.EndEpoch(run_id=run_id, attempt=attempt, epoch=epoch,
-                                                   eval_id=eval_id))
+                self.finish(end_epoch=pb.EndEpoch(run_id=run_id, attempt=attempt, epoch=epoch,
+                                                  eval_id=eval_id))
                 record = self.wait_event("epoch", match=lambda e: e.epoch == epoch)
                 self.events.append((0, pb.Event(epoch=record)))  # for the caller too
                 self.request(ack_epoch=pb.AckEpoch(run_id=run_id, attempt=attempt, epoch=epoch))

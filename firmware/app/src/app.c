@@ -8,6 +8,7 @@ void app_init(app_t* app, const app_config_t* config, const hal_t* hal) {
   frame_decoder_init(&app->link.decoder, app->link.rx, sizeof app->link.rx, APP_MTU);
   app->events.next = 1;
   app->events.send = 1;
+  nvm_boot(app);
 }
 
 void app_link_reset(app_t* app) {
@@ -48,7 +49,9 @@ static void timers(app_t* app) {
 bool app_poll(app_t* app) {
   bool more = link_receive(app);
   timers(app);
-  if (eval_work(app)) {
+  if (nvm_work(app)) {
+    more = true;
+  } else if (eval_work(app)) {
     more = true;
   } else if (job_work(app)) {
     more = true;

@@ -73,6 +73,11 @@ static const handler_t kHandlers[] = {
     {odt_device_v1_Request_get_eval_tag, eval_get},
     {odt_device_v1_Request_set_precision_tag, steer_set},
     {odt_device_v1_Request_best_kept_tag, job_best_kept},
+#if APP_NVM
+    {odt_device_v1_Request_nvm_commit_tag, nvm_commit},
+    {odt_device_v1_Request_nvm_erase_tag, nvm_erase},
+    {odt_device_v1_Request_nvm_status_tag, nvm_status},
+#endif
 };
 
 static void run(app_t* app, const frame_t* f, response_t* r) {

@@ -143,6 +143,74 @@ void steer_set(app_t* app, const request_t* q, response_t* r);
 /* Carries out what comes into force with the step to come. */
 bool steer_due(app_t* app, odt_error_t* err);
 
+/* ---- nvm*.c: non-volatile memory ---- */
+#if APP_NVM
+/* One page's work of a commit; true: there is more. Nothing else may change the weights then. */
+bool nvm_work(app_t* app);
+bool nvm_busy(const app_t* app);
+/* A request that has to wait until a commit is over is answered with ACCEPTED: true. */
+bool nvm_wait(const app_t* app, response_t* r);
+uint32_t nvm_left_ms(const app_t* app);
+bool nvm_usable(const app_t* app);
+void nvm_boot(app_t* app);
+void nvm_fill_state(const app_t* app, odt_device_v1_State* s);
+/* A run begins with commit_every; false: its state does not fit a slot. */
+bool nvm_run_starts(app_t* app, uint32_t every, odt_error_t* err);
+void nvm_after_step(app_t* app);
+void nvm_run_done(app_t* app);
+/* Takes the newest commit into memory. */
+bool nvm_restore(app_t* app, odt_error_t* err);
+bool nvm_begin(app_t* app, uint32_t commit_id, odt_error_t* err);
+void nvm_commit(app_t* app, const request_t* q, response_t* r);
+void nvm_erase(app_t* app, const request_t* q, response_t* r);
+void nvm_status(app_t* app, const request_t* q, response_t* r);
+static inline bool nvm_restored(const app_t* app) { return app->nvm.restored; }
+static inline void nvm_forget_restored(app_t* app) { app->nvm.restored = false; }
+static inline bool nvm_resident(const app_t* app) { return app->nvm.restoring_resident; }
+#else
+static inline bool nvm_work(app_t* app) {
+  (void)app;
+  return false;
+}
+static inline bool nvm_busy(const app_t* app) {
+  (void)app;
+  return false;
+}
+static inline bool nvm_wait(const app_t* app, response_t* r) {
+  (void)app;
+  (void)r;
+  return false;
+}
+static inline uint32_t nvm_left_ms(const app_t* app) {
+  (void)app;
+  return 0;
+}
+static inline bool nvm_usable(const app_t* app) {
+  (void)app;
+  return false;
+}
+static inline void nvm_boot(app_t* app) { (void)app; }
+static inline bool nvm_run_starts(app_t* app, uint32_t every, odt_error_t* err) {
+  (void)app;
+  if (every == 0) return true;
+  *err = (odt_error_t){.status = ODT_UNIMPLEMENTED,
+                       .what = "commit_every: this board has no non-volatile memory",
+                       .index = -1};
+  return false;
+}
+static inline void nvm_after_step(app_t* app) { (void)app; }
+static inline void nvm_run_done(app_t* app) { (void)app; }
+static inline bool nvm_restored(const app_t* app) {
+  (void)app;
+  return false;
+}
+static inline void nvm_forget_restored(app_t* app) { (void)app; }
+static inline bool nvm_resident(const app_t* app) {
+  (void)app;
+  return false;
+}
+#endif
+
 /* ---- eval.c ---- */
 void eval_begin(app_eval_t* e, uint32_t id, uint8_t role, uint32_t total, uint32_t step);
 bool eval_slice(app_t* app, app_eval_t* e); /* true: done */

@@ -23,6 +23,7 @@ bool job_is_run(const app_t* app, const void* bytes, uint32_t n) {
 
 void job_clear(app_t* app) {
   memset(&app->job, 0, sizeof app->job);
+  nvm_forget_restored(app);
   epochs_clear(app);
 }
 
@@ -76,6 +77,7 @@ static void after_epoch(app_t* app) {
   app_job_t* j = &app->job;
   if (odt_trainer_done(&app->trainer)) {
     job_enter(app, JOB(DONE), "");
+    nvm_run_done(app);
     return;
   }
   j->hold_since_ms = app_now(app);
@@ -173,6 +175,7 @@ static bool step_turn(app_t* app) {
   j->epoch_us += app->hal.now_us(app->hal.ctx) - begin;
   j->epoch_steps++;
   push_step(app, &j->last);
+  nvm_after_step(app);
   return true;
 }
 

@@ -140,8 +140,14 @@ void job_start(app_t* app, const request_t* q, response_t* r) {
     state_fill(app, true, r);
     return;
   }
+  if (nvm_wait(app, r)) return;
   if (!may_start(app, s, r) || !steer_check(app, &spec, s, r) || !prepare(app, s, &spec, r)) return;
   job_clear(app);
+  if (!nvm_run_starts(app, s->spec.commit_every, &err)) {
+    trainer_drop(app);
+    refuse_odt(r, &err);
+    return;
+  }
   app->trainer_kind = APP_TRAINER_RUN;
   app_job_t* j = &app->job;
   memcpy(j->run_id, s->run_id.bytes, 16);
@@ -219,11 +225,13 @@ static bool step_now(app_t* app, const odt_samples_t* batch, odt_error_t* err) {
   j->step_us = app->hal.now_us(app->hal.ctx) - begin;
   j->epoch_us += j->step_us;
   j->epoch_steps++;
+  nvm_after_step(app);
   return true;
 }
 
-static void accept(const app_job_t* j, response_t* r) {
-  r->accepted_ms = (j->step_us + 999u) / 1000u;
+/* The step comes when a commit to non-volatile memory is over. */
+static void accept(const app_t* app, response_t* r) {
+  r->accepted_ms = (app->job.step_us + 999u) / 1000u + nvm_left_ms(app);
 }
 
 bool job_step_later(app_t* app) {
@@ -256,7 +264,7 @@ void job_train_step(app_t* app, const request_t* q, response_t* r) {
   }
   const bool asked = s->step == l->step && s->batch_id == l->batch_id && s->slot == l->slot;
   if (l->waits && asked) {
-    accept(j, r);
+    accept(app, r);
     return;
   }
   if (l->failed && asked) {
@@ -272,10 +280,10 @@ void job_train_step(app_t* app, const request_t* q, response_t* r) {
                  ", held ", s->slot > 1 ? -1 : (int64_t)app->region[slot].batch_id);
     return;
   }
-  if (j->step_us > APP_ACCEPT_US) {
+  if (j->step_us > APP_ACCEPT_US || nvm_busy(app)) {
     *l = (app_later_t){
         .waits = true, .slot = (uint8_t)s->slot, .step = s->step, .batch_id = s->batch_id};
-    accept(j, r);
+    accept(app, r);
     return;
   }
   odt_error_t err = {.status = ODT_OK, .index = -1};
@@ -294,6 +302,7 @@ void job_end_epoch(app_t* app, const request_t* q, response_t* r) {
     state_fill(app, false, r);
     return; /* ended already, or but for the weights that the host has to bring */
   }
+  if (nvm_wait(app, r)) return;
   if (s->epoch != done || !odt_trainer_epoch_complete(&app->trainer)) {
     refuse_limit(r, CODE(FAILED_PRECONDITION), "epoch is not complete", s->epoch, ", epochs ended ",
                  done);

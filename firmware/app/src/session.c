@@ -67,6 +67,7 @@ static uint32_t caps(const app_t* app) {
                   APP_CAP_INFER | APP_CAP_PRECISION | APP_CAP_DFP16 | APP_CAP_GRAPHS |
                   APP_CAP_BEST_ON_HOST | APP_CAP_TASKS | app->config->extra_caps;
   if (app->hal.reset != NULL) bits |= APP_CAP_RESET;
+  if (nvm_usable(app)) bits |= APP_CAP_NVM | APP_CAP_BUSY;
   return bits;
 }
 
@@ -97,12 +98,13 @@ static void fill_content(app_t* app, odt_device_v1_HelloAck* a) {
   if (app->trainer_kind != APP_TRAINER_NONE && app->trainer.weights_valid) {
     a->weights_crc = weights_crc(app);
   }
-  if (app->job.state != odt_device_v1_JobState_JOB_STATE_UNSPECIFIED) {
+  if (app->job.state != odt_device_v1_JobState_JOB_STATE_UNSPECIFIED || nvm_restored(app)) {
     a->run_id.size = 16;
     memcpy(a->run_id.bytes, app->job.run_id, 16);
     a->attempt = app->job.attempt;
   }
   a->job = (odt_device_v1_JobState)job_reported_state(app);
+  a->restored = nvm_restored(app);
 }
 
 static void copy_name(char* out, uint32_t capacity, const char* name) {

@@ -41,7 +41,7 @@ void state_fill(app_t* app, bool with_hash, response_t* r) {
   r->which_result = odt_device_v1_Response_state_tag;
   odt_device_v1_State* s = &r->result.state;
   if (app->has_model) put_hash(app->model.hash, &s->model_hash.size, s->model_hash.bytes);
-  if (app->job.state != odt_device_v1_JobState_JOB_STATE_UNSPECIFIED) {
+  if (app->job.state != odt_device_v1_JobState_JOB_STATE_UNSPECIFIED || nvm_restored(app)) {
     s->run_id.size = 16;
     memcpy(s->run_id.bytes, app->job.run_id, 16);
     s->attempt = app->job.attempt;
@@ -62,6 +62,9 @@ void state_fill(app_t* app, bool with_hash, response_t* r) {
     put_hash(hash, &s->sample_set_hash.size, s->sample_set_hash.bytes);
   }
   s->has_weights = trainer_has_weights(app);
+#if APP_NVM
+  nvm_fill_state(app, s);
+#endif
   s->oldest_unacked_epoch =
       app->epoch_count > 0 ? app->config->epochs[app->epoch_first].record.epoch : s->epoch;
 }

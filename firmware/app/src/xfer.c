@@ -275,6 +275,14 @@ static bool hash_held_is(app_t* app, const uint8_t want[32]) {
   return memcmp(want, held, 32) == 0;
 }
 
+/* What a commit to non-volatile memory reads. */
+static bool replaces_weights(const odt_device_v1_XferOpen* o) {
+  return o->resource == odt_device_v1_Resource_RESOURCE_MODEL_IMAGE ||
+         o->resource == odt_device_v1_Resource_RESOURCE_WEIGHTS ||
+         o->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS ||
+         o->resource == odt_device_v1_Resource_RESOURCE_STATE;
+}
+
 void xfer_open(app_t* app, const request_t* q, response_t* r) {
   const odt_device_v1_XferOpen* o = &q->op.xfer_open;
   if (o->xfer_id == 0) {
@@ -285,6 +293,7 @@ void xfer_open(app_t* app, const request_t* q, response_t* r) {
   } else if (o->direction == odt_device_v1_Direction_DIRECTION_TO_HOST) {
     open_out(app, o, r);
   } else if (o->direction == odt_device_v1_Direction_DIRECTION_TO_BOARD) {
+    if (replaces_weights(o) && nvm_wait(app, r)) return;
     open_in(app, o, r);
   } else {
     refuse(r, odt_device_v1_StatusCode_STATUS_CODE_INVALID_ARGUMENT,

@@ -159,9 +159,9 @@ static bool plan_state(app_t* app, odt_error_t* err) {
   odt_samples_t train;
   uint8_t held[32];
   arena_set_hash(app, held);
-  const bool resident = arena_samples(app, APP_REGION_TRAIN, &train) &&
-                        train.count == spec.train_samples &&
-                        memcmp(held, spec.sample_set_hash, 32) == 0;
+  const bool resident = nvm_resident(app) || (arena_samples(app, APP_REGION_TRAIN, &train) &&
+                                              train.count == spec.train_samples &&
+                                              memcmp(held, spec.sample_set_hash, 32) == 0);
   job_clear(app);
   return trainer_make(app, &spec, resident, APP_TRAINER_STATE, err);
 }

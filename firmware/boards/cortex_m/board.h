@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hal/hal.h"
+
 #define REG32(address) (*(volatile uint32_t*)(uintptr_t)(address))
 
 typedef struct {
@@ -23,6 +25,8 @@ void board_irq(void);
 /* Sends one byte if the transmitter takes it now. */
 bool board_uart_put(uint8_t byte);
 void board_led(bool on);
+/* After clock_init(). NULL: none, or it does not answer. */
+const hal_nvm_t* board_nvm(void);
 
 /* ---- supplied by cortex_m/ ---- */
 void uart_received(uint8_t byte); /* from the interrupt */

@@ -89,17 +89,18 @@ static void sleep_until_interrupt(void) {
 
 int main(void);
 int main(void) {
-  static const hal_t kHal = {.uart_read = uart_read,
-                             .uart_write = uart_write,
-                             .now_ms = now_ms,
-                             .now_us = now_us,
-                             .entropy = entropy,
-                             .reset = reset,
-                             .led = led,
-                             .stack_high_water = high_water};
   identity_read(&identity);
   clock_init(kBoard.cpu_hz);
   board_uart_init();
+  const hal_t hal = {.uart_read = uart_read,
+                     .uart_write = uart_write,
+                     .now_ms = now_ms,
+                     .now_us = now_us,
+                     .entropy = entropy,
+                     .reset = reset,
+                     .led = led,
+                     .stack_high_water = high_water,
+                     .nvm = board_nvm()};
   const app_config_t config = {.board = kBoard.name,
                                .core = kBoard.core,
                                .uid = identity.uid,
@@ -113,7 +114,7 @@ int main(void) {
                                .arena_size = (uint32_t)(__arena_end - __arena_start),
                                .epochs = epochs,
                                .epoch_capacity = BOARD_EPOCH_RECORDS};
-  app_init(&app, &config, &kHal);
+  app_init(&app, &config, &hal);
   for (;;) {
     if (!app_poll(&app) && app.link.tx_size == 0) sleep_until_interrupt();
   }

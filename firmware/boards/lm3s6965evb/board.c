@@ -1,6 +1,8 @@
 /* Stellaris LM3S6965 evaluation board: Cortex-M3, 64 KB RAM, PL011 UART with 16-byte FIFOs. */
 #include "board.h"
 
+#include <stddef.h>
+
 #define UART0 0x4000C000u
 #define DR (UART0 + 0x00u)
 #define FR (UART0 + 0x18u)
@@ -52,3 +54,5 @@ bool board_uart_put(uint8_t byte) {
 }
 
 void board_led(bool on) { REG32(GPIOF_LED) = on ? 1u : 0u; }
+
+const hal_nvm_t* board_nvm(void) { return NULL; }

@@ -2,8 +2,10 @@
 #include "board.h"
 
 #include "cmsdk_uart.h"
+#include "sbcon_eeprom.h"
 
 #define UART0 0x50200000u
+#define SHIELD1_I2C 0x5020D000u
 #define FPGAIO_LED 0x50302000u
 
 const board_info_t kBoard = {.name = "mps2_an505", .core = "cortex-m33", .cpu_hz = 20000000u};
@@ -17,3 +19,5 @@ void board_uart_init(void) {
 void board_irq(void) { cmsdk_uart_irq(UART0); }
 bool board_uart_put(uint8_t byte) { return cmsdk_uart_put(UART0, byte); }
 void board_led(bool on) { REG32(FPGAIO_LED) = on ? 1u : 0u; }
+
+const hal_nvm_t* board_nvm(void) { return sbcon_eeprom(SHIELD1_I2C); }

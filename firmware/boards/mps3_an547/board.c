@@ -2,8 +2,10 @@
 #include "board.h"
 
 #include "cmsdk_uart.h"
+#include "sbcon_eeprom.h"
 
 #define UART0 0x59303000u
+#define SHIELD1_I2C 0x59206000u
 #define UART_HZ 25000000u /* the peripherals' clock; the core and SysTick run at 32 MHz */
 #define FPGAIO_LED 0x59302000u
 
@@ -18,3 +20,5 @@ void board_uart_init(void) {
 void board_irq(void) { cmsdk_uart_irq(UART0); }
 bool board_uart_put(uint8_t byte) { return cmsdk_uart_put(UART0, byte); }
 void board_led(bool on) { REG32(FPGAIO_LED) = on ? 1u : 0u; }
+
+const hal_nvm_t* board_nvm(void) { return sbcon_eeprom(SHIELD1_I2C); }

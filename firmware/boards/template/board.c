@@ -1,6 +1,8 @@
 /* Copy to boards/NAME/board.c and replace every line that says so. Builds, and does nothing. */
 #include "board.h"
 
+#include <stddef.h>
+
 /* Name (at most 16 characters) and core as HELLO_ACK reports them; clock of SysTick. */
 const board_info_t kBoard = {.name = "template", .core = "cortex-m33", .cpu_hz = 16000000u};
 
@@ -18,3 +20,6 @@ bool board_uart_put(uint8_t byte) {
 
 /* IDENTIFY blinks it. */
 void board_led(bool on) { (void)on; }
+
+/* Non-volatile memory (hal.h), if there is any: then set(BOARD_NVM ON) in board.cmake. */
+const hal_nvm_t* board_nvm(void) { return NULL; }

@@ -43,6 +43,11 @@
 
 #define APP_STEER 8u
 
+/* 0: for boards without non-volatile memory; hal_t.nvm is then not looked at. */
+#ifndef APP_NVM
+#define APP_NVM 1
+#endif
+
 /* An epoch's record, kept until the host has acknowledged it. */
 typedef struct {
   uint32_t event_id;
@@ -223,6 +228,35 @@ typedef struct {
   uint8_t rsp[APP_RSP_MAX];
 } app_link_t;
 
+#define APP_NVM_HEAD 128u
+
+/* A commit as the head of its slot says. */
+typedef struct {
+  uint32_t sequence; /* 0: none */
+  uint8_t kind;      /* odt.device.v1.NvmKind */
+  uint8_t flags;
+  uint32_t body, crc;                     /* bytes behind the head, their CRC-32 */
+  uint32_t classes, image, content, best; /* bytes of each part, in this order */
+  uint32_t step, attempt;
+  uint32_t writes; /* of the slot, this one included */
+  uint8_t run_id[16], hash[32], model[16];
+} app_nvm_head_t;
+
+typedef struct {
+  app_nvm_head_t newest; /* that is whole */
+  app_nvm_head_t next;   /* of the commit under way */
+  uint32_t writes[2];    /* of each slot */
+  uint32_t sequence;     /* highest ever seen */
+  uint8_t slot;          /* of the newest; under way: of the other */
+  uint8_t work, said;
+  bool restored, restoring_resident;
+  uint32_t at, erased, begin_ms;
+  uint32_t every;     /* steps of the run from commit to commit; 0: on request */
+  uint32_t commit_id; /* of the last one asked for, and how it ended */
+  uint32_t under_way; /* commit_id of the one under way; 0: by itself */
+  odt_error_t error;
+} app_nvm_t;
+
 typedef struct {
   const app_config_t* config;
   hal_t hal;
@@ -246,6 +280,9 @@ typedef struct {
   bool identifying;
   bool reset_wanted;
   uint32_t reset_at_ms;
+#if APP_NVM
+  app_nvm_t nvm;
+#endif
 } app_t;
 
 #endif

@@ -15,6 +15,7 @@ typedef struct {
   sim_options_t options;
   sim_port_t port;
   sim_faults_t faults;
+  sim_nvm_t nvm;
   uint64_t boot_us;
   uint64_t seed;
   bool reset;
@@ -74,6 +75,13 @@ static uint32_t sim_ms(void* ctx) {
 static uint64_t sim_entropy(void* ctx) { return ((sim_t*)ctx)->seed; }
 static void sim_reset(void* ctx) { ((sim_t*)ctx)->reset = true; }
 
+static bool sim_nvm_read(void* ctx, uint32_t at, uint8_t* out, uint32_t n) {
+  return nvm_read(&((sim_t*)ctx)->nvm, at, out, n);
+}
+static bool sim_nvm_write(void* ctx, uint32_t at, const uint8_t* data, uint32_t n) {
+  return nvm_write(&((sim_t*)ctx)->nvm, at, data, n);
+}
+
 static void sleep_us(uint64_t us) {
   const struct timespec t = {.tv_sec = (time_t)(us / 1000000u),
                              .tv_nsec = (long)(us % 1000000u * 1000u)};
@@ -128,6 +136,11 @@ static void boot(sim_t* s, app_t* app, const app_config_t* config) {
                              .reset = sim_reset};
   hal_t hal = kHal;
   hal.ctx = s;
+  if (s->nvm.fd >= 0) {
+    s->nvm.memory.read = sim_nvm_read;
+    s->nvm.memory.write = sim_nvm_write;
+    hal.nvm = &s->nvm.memory;
+  }
   s->boot_us = clock_us();
   s->reset = false;
   app_init(app, config, &hal);
@@ -191,9 +204,11 @@ int main(int argc, char** argv) {
     return 1;
   }
   faults_init(&s->faults, o);
+  nvm_open(&s->nvm, o);
   port_open(&s->port, o);
   run(s, app, &config);
   port_close(&s->port, clock_us());
+  nvm_close(&s->nvm);
   free(config.arena);
   free(config.epochs);
   free(app);

@@ -18,6 +18,9 @@ static const char kUsage[] =
     "  --fault-seed N        with --drop-ppm N, --corrupt-ppm N (bytes, both directions)\n"
     "  --stall-every-ms N    with --stall-ms N: does nothing at all for a while\n"
     "  --busy-every-ms N     with --busy-ms N: announces BUSY, then does nothing for a while\n"
+    "  --nvm FILE            non-volatile memory (made where it is not there)\n"
+    "  --nvm-bytes N         its size (524288)\n"
+    "  --nvm-page-us N       time that a page of 128 bytes takes (0)\n"
     "  --detach              goes on when its parent ends\n"
     "Listens on 127.0.0.1 unless HOST is given; port 0 takes a free one. Prints \"ready WHERE\".\n";
 
@@ -77,6 +80,9 @@ enum {
   kBusyEvery,
   kBusy,
   kDetach,
+  kNvm,
+  kNvmBytes,
+  kNvmPage,
   kHelp
 };
 
@@ -99,6 +105,9 @@ static const struct option kOptions[] = {{"uid", 1, NULL, kUid},
                                          {"busy-every-ms", 1, NULL, kBusyEvery},
                                          {"busy-ms", 1, NULL, kBusy},
                                          {"detach", 0, NULL, kDetach},
+                                         {"nvm", 1, NULL, kNvm},
+                                         {"nvm-bytes", 1, NULL, kNvmBytes},
+                                         {"nvm-page-us", 1, NULL, kNvmPage},
                                          {"help", 0, NULL, kHelp},
                                          {NULL, 0, NULL, 0}};
 
@@ -147,8 +156,23 @@ static void take_fault(int option, sim_options_t* o) {
   }
 }
 
+static void take_nvm(int option, sim_options_t* o) {
+  if (option == kNvm) {
+    o->nvm = optarg;
+  } else if (option == kNvmBytes) {
+    o->nvm_bytes = u32("--nvm-bytes", 1024, 1u << 30);
+  } else {
+    o->nvm_page_us = u32("--nvm-page-us", 0, 1000000);
+  }
+}
+
 static void take(int option, sim_options_t* o) {
   switch (option) {
+    case kNvm:
+    case kNvmBytes:
+    case kNvmPage:
+      take_nvm(option, o);
+      break;
     case kUid:
       parse_uid(optarg, o);
       break;
@@ -190,7 +214,7 @@ static void take(int option, sim_options_t* o) {
 }
 
 void sim_parse(int argc, char** argv, sim_options_t* o) {
-  *o = (sim_options_t){.type = "sim", .ram = 8u << 20, .epochs = 64};
+  *o = (sim_options_t){.type = "sim", .ram = 8u << 20, .epochs = 64, .nvm_bytes = 512u << 10};
   parse_uid("0d70000000000001", o);
   int option;
   while ((option = getopt_long(argc, argv, "", kOptions, NULL)) != -1) take(option, o);

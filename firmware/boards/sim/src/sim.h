@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hal/hal.h"
+
 /* ---- options.c ---- */
 typedef struct {
   uint8_t uid[16];
@@ -24,6 +26,8 @@ typedef struct {
   uint32_t drop_ppm, corrupt_ppm; /* of bytes, both directions */
   uint32_t stall_every_ms, stall_ms;
   uint32_t busy_every_ms, busy_ms;
+  const char* nvm; /* file of the non-volatile memory; NULL: none */
+  uint32_t nvm_bytes, nvm_page_us;
 } sim_options_t;
 /* Exits with a message where the command line is wrong, or after --help. */
 void sim_parse(int argc, char** argv, sim_options_t* o);
@@ -41,6 +45,18 @@ uint32_t faults_apply(sim_faults_t* f, uint8_t* data, uint32_t n);
 /* Bytes the line has room for now; `take` books them. */
 uint32_t faults_room(const sim_faults_t* f, const uint64_t* line_us, uint64_t now_us);
 void faults_book(const sim_faults_t* f, uint64_t* line_us, uint64_t now_us, uint32_t n);
+
+/* ---- nvm.c ---- */
+typedef struct {
+  int fd; /* -1: none */
+  uint32_t page_us;
+  hal_nvm_t memory; /* its functions are the caller's */
+} sim_nvm_t;
+/* Exits with a message where the file cannot be used. */
+void nvm_open(sim_nvm_t* v, const sim_options_t* o);
+void nvm_close(sim_nvm_t* v);
+bool nvm_read(const sim_nvm_t* v, uint32_t at, uint8_t* out, uint32_t n);
+bool nvm_write(const sim_nvm_t* v, uint32_t at, const uint8_t* data, uint32_t n);
 
 /* ---- port.c: TCP server, TCP client or pty ---- */
 typedef struct {
