@@ -87,26 +87,36 @@ bool epochs_encode(app_t* app, uint32_t epoch, pb_ostream_t* out, uint32_t* id) 
   return encode_epoch(app, kept, out);
 }
 
+/* A record has the layers of the model, and with another model there are no records. */
+uint32_t epochs_capacity(const app_t* app) {
+  return min_u32(app->config->epoch_capacity,
+                 app->config->epoch_bytes / APP_EPOCH_BYTES(app->model.n_layers));
+}
+
+/* The i-th from the oldest on. */
+static app_epoch_t* epoch_at(const app_t* app, uint32_t i) {
+  const uint32_t place = (app->epoch_first + i) % epochs_capacity(app);
+  uint8_t* base = app->config->epochs;
+  return (app_epoch_t*)(void*)(base + place * APP_EPOCH_BYTES(app->model.n_layers));
+}
+
 app_epoch_t* epochs_find(app_t* app, uint32_t epoch) {
-  const app_config_t* c = app->config;
   for (uint32_t i = 0; i < app->epoch_count; i++) {
-    app_epoch_t* kept = &c->epochs[(app->epoch_first + i) % c->epoch_capacity];
+    app_epoch_t* kept = epoch_at(app, i);
     if (kept->record.epoch == epoch) return kept;
   }
   return NULL;
 }
 
-app_epoch_t* epochs_next(app_t* app) {
-  const app_config_t* c = app->config;
-  return &c->epochs[(app->epoch_first + app->epoch_count) % c->epoch_capacity];
-}
+uint32_t epochs_oldest(const app_t* app) { return epoch_at(app, 0)->record.epoch; }
 
-bool epochs_full(const app_t* app) { return app->epoch_count == app->config->epoch_capacity; }
+app_epoch_t* epochs_next(app_t* app) { return epoch_at(app, app->epoch_count); }
+
+bool epochs_full(const app_t* app) { return app->epoch_count == epochs_capacity(app); }
 
 void epochs_ack(app_t* app, uint32_t epoch) {
-  const app_config_t* c = app->config;
-  while (app->epoch_count > 0 && c->epochs[app->epoch_first].record.epoch <= epoch) {
-    app->epoch_first = (app->epoch_first + 1) % c->epoch_capacity;
+  while (app->epoch_count > 0 && epochs_oldest(app) <= epoch) {
+    app->epoch_first = (app->epoch_first + 1) % epochs_capacity(app);
     app->epoch_count--;
   }
 }

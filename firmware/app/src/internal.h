@@ -91,6 +91,8 @@ bool epochs_encode(app_t* app, uint32_t epoch, pb_ostream_t* out, uint32_t* id);
 app_epoch_t* epochs_find(app_t* app, uint32_t epoch);
 app_epoch_t* epochs_next(app_t* app); /* place of the next record, where they are not full */
 bool epochs_full(const app_t* app);
+uint32_t epochs_capacity(const app_t* app); /* records, of the model at hand */
+uint32_t epochs_oldest(const app_t* app);   /* epoch of the first one: there is one */
 void epochs_ack(app_t* app, uint32_t epoch);
 void epochs_clear(app_t* app);
 static inline uint32_t events_first(const app_t* app) {

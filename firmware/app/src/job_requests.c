@@ -315,7 +315,7 @@ void job_end_epoch(app_t* app, const request_t* q, response_t* r) {
   }
   if (epochs_full(app)) {
     refuse_limit(r, CODE(RESOURCE_EXHAUSTED), "epoch records not acknowledged", app->epoch_count,
-                 ", kept at most ", app->config->epoch_capacity);
+                 ", kept at most ", epochs_capacity(app));
     return;
   }
   const app_eval_t* e = &app->eval;

@@ -65,8 +65,7 @@ void state_fill(app_t* app, bool with_hash, response_t* r) {
 #if APP_NVM
   nvm_fill_state(app, s);
 #endif
-  s->oldest_unacked_epoch =
-      app->epoch_count > 0 ? app->config->epochs[app->epoch_first].record.epoch : s->epoch;
+  s->oldest_unacked_epoch = app->epoch_count > 0 ? epochs_oldest(app) : s->epoch;
 }
 
 void state_get(app_t* app, const request_t* q, response_t* r) {

@@ -83,6 +83,7 @@ static bool begin_region(app_t* app, const odt_device_v1_XferOpen* o, odt_error_
 }
 
 bool xfer_in_begin(app_t* app, const odt_device_v1_XferOpen* o, odt_error_t* err) {
+  app->head = (app_head_t){0};
   switch (o->resource) {
     case odt_device_v1_Resource_RESOURCE_WEIGHTS:
     case odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS:
@@ -122,7 +123,7 @@ static void plan_extension(const uint8_t* h, odt_run_spec_t* spec) {
 }
 
 static bool plan_state(app_t* app, odt_error_t* err) {
-  const uint8_t* h = app->in.head;
+  const uint8_t* h = app->head.bytes;
   odt_run_spec_t spec;
   memset(&spec, 0, sizeof spec);
   memcpy(spec.sample_set_hash, h + 40, 32);
@@ -177,7 +178,7 @@ static uint32_t size_k8(const app_t* app) {
 }
 
 static bool plan_weights(app_t* app, odt_error_t* err) {
-  const uint8_t k = app->in.head[46];
+  const uint8_t k = app->head.bytes[46];
   if (fresh_ready(app)) {
     const odt_run_spec_t* run = &app->trainer_spec;
     if (run->rule_set == ODT_RULE_DFP16) return true; /* has exponents instead */
@@ -213,40 +214,41 @@ static void feed_trainer(app_t* app, const uint8_t* data, uint32_t n) {
   odt_error_t err = {.status = ODT_OK, .index = -1};
   odt_status_t s;
   if (x->resource == odt_device_v1_Resource_RESOURCE_STATE) {
-    s = odt_state_write(&app->trainer, x->fed, data, n, &err);
+    s = odt_state_write(&app->trainer, app->head.fed, data, n, &err);
   } else {
     const bool best = x->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS;
-    s = odt_weights_write(&app->trainer, best, x->fed, data, n, &err);
+    s = odt_weights_write(&app->trainer, best, app->head.fed, data, n, &err);
   }
-  x->fed += n;
+  app->head.fed += n;
   if (s != ODT_OK) x->error = err;
 }
 
-static uint32_t head_wanted(const app_xfer_t* x) {
+static uint32_t head_wanted(const app_xfer_t* x, const app_head_t* h) {
   if (x->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS) return 0;
   if (x->resource != odt_device_v1_Resource_RESOURCE_STATE) return kWeightsHead;
-  const bool extended = x->head_size >= 112 && get_u16(x->head + 110) != 0;
+  const bool extended = h->size >= 112 && get_u16(h->bytes + 110) != 0;
   return extended ? kStateHeadLong : kStateHead;
 }
 
 static void trainer_data(app_t* app, const uint8_t* data, uint32_t n) {
   app_xfer_t* x = &app->in;
-  if (!x->planned) {
+  app_head_t* h = &app->head;
+  if (!h->planned) {
     const bool state = x->resource == odt_device_v1_Resource_RESOURCE_STATE;
-    uint32_t want = head_wanted(x);
-    while (x->head_size < want) {
+    uint32_t want = head_wanted(x, h);
+    while (h->size < want) {
       if (n == 0) return;
-      x->head[x->head_size++] = *data++;
+      h->bytes[h->size++] = *data++;
       n--;
-      want = head_wanted(x);
+      want = head_wanted(x, h);
     }
-    x->planned = true;
+    h->planned = true;
     odt_error_t err = {.status = ODT_OK, .index = -1};
     if (want > 0 && !(state ? plan_state(app, &err) : plan_weights(app, &err))) {
       x->error = err;
       return;
     }
-    feed_trainer(app, x->head, want);
+    feed_trainer(app, h->bytes, want);
   }
   feed_trainer(app, data, n);
 }
@@ -307,7 +309,7 @@ static void end_infer(app_t* app, odt_error_t* err) {
 
 static void end_trainer(app_t* app, odt_error_t* err) {
   const app_xfer_t* x = &app->in;
-  if (!x->planned) {
+  if (!app->head.planned) {
     fail(err, ODT_INVALID_ARGUMENT, "content is shorter than its header");
     return;
   }

@@ -3,12 +3,8 @@
 #include "board.h"
 
 /* Window that HELLO_ACK promises, and a control frame beside it. */
-#define RX_WINDOW 2048u
-#define RX_RING 2816u
-
-#ifndef BOARD_EPOCH_RECORDS
-#define BOARD_EPOCH_RECORDS 16
-#endif
+#define RX_WINDOW ((uint32_t)(BOARD_RX_WINDOW))
+#define RX_RING (RX_WINDOW + 768u)
 
 extern uint8_t __arena_start[], __arena_end[];
 
@@ -22,7 +18,8 @@ typedef struct {
 /* The main program's own objects: nothing else in the firmware is static. */
 static ring_t rx;
 static app_t app;
-static app_epoch_t epochs[BOARD_EPOCH_RECORDS];
+static uint64_t epochs[BOARD_EPOCH_BYTES / 8];
+_Static_assert(sizeof epochs >= sizeof(app_epoch_t), "not even one epoch's record fits");
 static board_identity_t identity;
 
 void uart_received(uint8_t byte) {
@@ -113,7 +110,8 @@ int main(void) {
                                .arena = __arena_start,
                                .arena_size = (uint32_t)(__arena_end - __arena_start),
                                .epochs = epochs,
-                               .epoch_capacity = BOARD_EPOCH_RECORDS};
+                               .epoch_bytes = sizeof epochs,
+                               .epoch_capacity = APP_EVENTS};
   app_init(&app, &config, &hal);
   for (;;) {
     if (!app_poll(&app) && app.link.tx_size == 0) sleep_until_interrupt();

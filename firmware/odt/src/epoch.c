@@ -202,7 +202,7 @@ odt_status_t odt_trainer_end_epoch(odt_trainer_t* t, uint32_t heldout_correct,
   if (last && t->best_missing && !better) {
     return odt_fail(err, ODT_FAILED_PRECONDITION, "the best's weights are missing", -1, 0, 1, 1);
   }
-  memset(rec, 0, sizeof *rec);
+  memset(rec, 0, offsetof(odt_epoch_record_t, layers) + t->model->n_layers * sizeof rec->layers[0]);
   rec->epoch = t->epoch;
   rec->step = t->step;
   rec->loss = t->epoch_loss;

@@ -60,6 +60,7 @@ BoardRig::BoardRig(RigOptions options)
   config_.arena = reinterpret_cast<std::uint8_t*>(arena_.data());
   config_.arena_size = options_.arena & ~7u;
   config_.epochs = epochs_.data();
+  config_.epoch_bytes = static_cast<std::uint32_t>(epochs_.size() * sizeof(app_epoch_t));
   config_.epoch_capacity = options_.epochs;
   app_init(app_.get(), &config_, &hal_);
 }

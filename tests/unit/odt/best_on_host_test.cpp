@@ -77,7 +77,7 @@ class Pair {
 
  private:
   void end_epoch(uint32_t score) {
-    odt_epoch_record_t a, b;
+    odt_epoch_record_t a{}, b{};  // what is behind the model's layers is not written
     ASSERT_EQ(odt_trainer_end_epoch(here(), score, 21, &a, &err_), ODT_OK) << err_.what;
     ASSERT_EQ(odt_trainer_end_epoch(there(), score, 21, &b, &err_), ODT_OK) << err_.what;
     if (odt_trainer_best_waits(there()) == ODT_BEST_WANTED) roll_back(&b);

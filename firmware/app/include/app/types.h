@@ -15,7 +15,7 @@
 #define APP_CHUNK 512u
 #define APP_RSP_MAX 448u
 #define APP_EVENTS 16u
-#define APP_EVENT_BYTES 1280u
+#define APP_EVENT_BYTES 1024u
 #define APP_LOGS 4u
 #define APP_LOG_TEXT 97u
 #define APP_IDLE_MS 50u
@@ -48,12 +48,15 @@
 #define APP_NVM 1
 #endif
 
-/* An epoch's record, kept until the host has acknowledged it. */
+/* An epoch's record, kept until the host has acknowledged it. Only the model's layers are there. */
 typedef struct {
   uint32_t event_id;
   uint32_t step_us;
   odt_epoch_record_t record;
 } app_epoch_t;
+#define APP_EPOCH_BYTES(layers)     \
+  ((uint32_t)(sizeof(app_epoch_t) - \
+              (ODT_MAX_LAYERS - (uint32_t)(layers)) * sizeof(odt_layer_epoch_t)))
 
 typedef struct {
   const char* board; /* at most 16 characters each */
@@ -67,9 +70,10 @@ typedef struct {
   uint32_t rx_window;   /* bytes the receive ring takes in flight, beside one control frame */
   uint8_t* arena;
   uint32_t arena_size;
-  app_epoch_t* epochs; /* ring of unacknowledged epoch records */
-  uint32_t epoch_capacity;
-  uint32_t step_delay_ms; /* the simulator's slower core; 0: none */
+  void* epochs;            /* ring of unacknowledged epoch records, 8-byte aligned */
+  uint32_t epoch_bytes;    /* at least one of ODT_MAX_LAYERS */
+  uint32_t epoch_capacity; /* most of them, however short */
+  uint32_t step_delay_ms;  /* the simulator's slower core; 0: none */
 } app_config_t;
 
 /* Pieces of the arena, from its start on, in this order. The trainer lies at its end. */
@@ -110,14 +114,17 @@ typedef struct {
   uint32_t version;
   uint32_t batch_id;
   uint32_t progress_ms;
-  /* In, STATE and WEIGHTS: the head, until it says how to lay out the trainer. */
-  bool planned;
-  uint32_t fed; /* bytes that the trainer has taken */
-  uint8_t head_size;
-  uint8_t head[208];
   odt_error_t error; /* status != OK: the transfer failed; COMMIT tells why */
   uint32_t last_committed;
 } app_xfer_t;
+
+/* What comes in for the trainer, STATE and WEIGHTS: the head, until it says how to lay that out. */
+typedef struct {
+  bool planned;
+  uint8_t size;
+  uint8_t bytes[208];
+  uint32_t fed; /* bytes that the trainer has taken */
+} app_head_t;
 
 typedef struct {
   uint32_t id; /* 0: none yet */
@@ -270,11 +277,12 @@ typedef struct {
   uint32_t trainer_bytes;
   odt_run_spec_t trainer_spec;
   app_xfer_t in, out;
+  app_head_t head; /* of `in` */
   app_job_t job;
   app_eval_t eval;
   app_events_t events;
   app_logs_t logs;
-  uint32_t epoch_first, epoch_count; /* ring of config->epochs */
+  uint32_t epoch_first, epoch_count; /* in the ring of config->epochs */
   uint32_t epoch_again;
   uint32_t identify_until_ms;
   bool identifying;

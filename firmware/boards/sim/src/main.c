@@ -197,6 +197,7 @@ int main(int argc, char** argv) {
                          .arena = aligned_alloc(8, (o->ram + 7u) & ~7u),
                          .arena_size = o->ram & ~7u,
                          .epochs = calloc(o->epochs, sizeof(app_epoch_t)),
+                         .epoch_bytes = o->epochs * (uint32_t)sizeof(app_epoch_t),
                          .epoch_capacity = o->epochs,
                          .step_delay_ms = o->step_delay_ms};
   if (config.arena == NULL || config.epochs == NULL) {

@@ -294,7 +294,7 @@ typedef struct {
   uint32_t best_step;
   uint32_t alarms;
   uint8_t state_hash[32];
-  odt_layer_epoch_t layers[ODT_MAX_LAYERS];
+  odt_layer_epoch_t layers[ODT_MAX_LAYERS]; /* those of the model; what is behind is not written */
 } odt_epoch_record_t;
 
 typedef struct odt_trainer odt_trainer_t; /* defined in odt/trainer.h; caller owns the memory */
