@@ -2,7 +2,7 @@
 # Runs one board under QEMU in the foreground; ends with its parent.
 #
 # usage: qemu-board.sh [options] BOARD UIDHEX (--listen HOST:PORT | --connect HOST:PORT | --pty)
-#   BOARD          mps2_an505, mps2_an386 or lm3s6965evb
+#   BOARD          one that firmware/boards/boards.txt gives a machine: mps2_an505, lm3s6965evb, ...
 #   UIDHEX         chip uid, 16 or 32 hex digits: these boards have no uid register of their own
 #   --listen       the UART is a TCP server (odtd dials); --connect: it dials odtd, for ever
 #   --pty          the UART is a pty; QEMU prints its name
@@ -11,7 +11,7 @@
 #   --seed HEX     16 digits, entropy of this boot (default: random)
 #   --log FILE     everything that the board sends
 #   --qmp PATH     QEMU's control socket
-#   --nvm FILE     EEPROM (mps2_*, mps3_*); made with 64 KB if it is not there. 64 to 512 KB: 1 to 8 chips
+#   --nvm FILE     EEPROM (boards with at24c); made with 64 KB if it is not there. 64 to 512 KB: 1 to 8 chips
 #   --gdb PATH     QEMU's gdb stub at this socket
 set -eu
 
@@ -51,13 +51,14 @@ done
   exit 2
 }
 
-# identity: where the linker script ends the RAM, less 64 bytes (firmware/boards/BOARD/board.cmake)
-case $board in
-  mps2_an505) machine=mps2-an505 identity=0x383fffc0 ;;
-  mps2_an386) machine=mps2-an386 identity=0x203fffc0 ;;
-  lm3s6965evb) machine=lm3s6965evb identity=0x2000ffc0 ;;
-  *) die "unknown board $board: mps2_an505, mps2_an386, lm3s6965evb" ;;
-esac
+list=$(dirname "$0")/../firmware/boards/boards.txt
+[ -r "$list" ] || die "no list of boards: $list"
+# shellcheck disable=SC2046
+set -- $(awk -v board="$board" '$1 == board' "$list")
+machine=${2:-} identity=${4:-} has_nvm=${5:-}
+if [ -z "$machine" ] || [ "$machine" = - ]; then
+  die "no board $board under QEMU: $(awk '/^[a-z]/ && $2 != "-" { printf "%s%s", sep, $1; sep = ", " }' "$list")"
+fi
 case $uid in *[!0-9a-fA-F]*) die "uid $uid: hex digits only" ;; esac
 [ ${#uid} -eq 16 ] || [ ${#uid} -eq 32 ] || die "uid $uid: ${#uid} digits, wanted 16 or 32"
 image=${image:-$(dirname "$0")/../build/bin/firmware/$board.elf}
@@ -86,7 +87,7 @@ set -- -M "$machine" -nographic -nodefaults -monitor none -kernel "$image" \
 [ -z "$qmp" ] || set -- "$@" -qmp "unix:$qmp,server=on,wait=off"
 [ -z "$gdb" ] || set -- "$@" -chardev "socket,id=gdb0,path=$gdb,server=on,wait=off" -gdb chardev:gdb0
 if [ -n "$nvm" ]; then
-  case $board in mps[23]_*) ;; *) die "$board has no EEPROM: --nvm is for mps2_* and mps3_*" ;; esac
+  [ "$has_nvm" = at24c ] || die "$board has no EEPROM: --nvm is for boards with at24c in boards.txt"
   # An erased chip reads 0xFF.
   [ -e "$nvm" ] || head -c 65536 /dev/zero | tr '\000' '\377' >"$nvm"
   bytes=$(stat -Lc %s "$nvm") chip=65536

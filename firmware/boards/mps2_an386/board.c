@@ -1,22 +1,11 @@
 /* Arm MPS2 with AN386: Cortex-M4. */
 #include "board.h"
 
-#include "cmsdk_uart.h"
-#include "sbcon_eeprom.h"
-
-#define UART0 0x40004000u
-#define SHIELD1_I2C 0x4002A000u
-#define FPGAIO_LED 0x40028000u
+#include "mps.h"
 
 const board_info_t kBoard = {.name = "mps2_an386", .core = "cortex-m4", .cpu_hz = 25000000u};
-
-void board_uart_init(void) {
-  cmsdk_uart_init(UART0, kBoard.cpu_hz, 921600u);
-  irq_enable(0);
-}
-
-void board_irq(void) { cmsdk_uart_irq(UART0); }
-bool board_uart_put(uint8_t byte) { return cmsdk_uart_put(UART0, byte); }
-void board_led(bool on) { REG32(FPGAIO_LED) = on ? 1u : 0u; }
-
-const hal_nvm_t* board_nvm(void) { return sbcon_eeprom(SHIELD1_I2C); }
+const mps_t kMps = {.uart0 = 0x40004000u,
+                    .uart_hz = 25000000u,
+                    .rx_irq = 0u,
+                    .fpgaio = 0x40028000u,
+                    .shield1_i2c = 0x4002A000u};

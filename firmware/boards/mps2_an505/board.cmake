@@ -1,5 +1,5 @@
 set(BOARD_CPU -mcpu=cortex-m33 -mfloat-abi=soft)
-set(BOARD_SOURCES ../boards/cortex_m/cmsdk_uart.c ../boards/cortex_m/sbcon_eeprom.c)
+set(BOARD_DRIVERS mps cmsdk_uart sbcon_eeprom)
 set(BOARD_NVM ON)
 set(BOARD_FLASH_ORIGIN 0x10000000)
 set(BOARD_FLASH_SIZE 4M)

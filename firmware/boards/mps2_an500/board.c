@@ -1,0 +1,11 @@
+/* Arm MPS2 with AN500: Cortex-M7. */
+#include "board.h"
+
+#include "mps.h"
+
+const board_info_t kBoard = {.name = "mps2_an500", .core = "cortex-m7", .cpu_hz = 25000000u};
+const mps_t kMps = {.uart0 = 0x40004000u,
+                    .uart_hz = 25000000u,
+                    .rx_irq = 0u,
+                    .fpgaio = 0x40028000u,
+                    .shield1_i2c = 0x4002A000u};
