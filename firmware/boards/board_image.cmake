@@ -13,6 +13,7 @@ macro(odt_board_load name)
   set(BOARD_DRIVERS)
   set(BOARD_DEFINITIONS)
   set(BOARD_NVM OFF)
+  set(BOARD_CAPTURE OFF)
   include("${ODT_BOARDS_DIR}/${name}/board.cmake")
 endmacro()
 
@@ -27,6 +28,9 @@ macro(odt_board_options)
   # Boards without non-volatile memory do not pay for its use.
   if(NOT BOARD_NVM)
     add_compile_definitions(APP_NVM=0)
+  endif()
+  if(NOT BOARD_CAPTURE)
+    add_compile_definitions(APP_CAPTURE=0)
   endif()
   # For size; odt/CMakeLists.txt names what is built for speed.
   # GCC 12.2 moves volatile stores out of loops and doubles them: -fno-move-loop-stores.

@@ -49,6 +49,9 @@ static void timers(app_t* app) {
 bool app_poll(app_t* app) {
   bool more = link_receive(app);
   timers(app);
+#if APP_CAPTURE
+  if (capture_poll(app)) more = true;
+#endif
   if (nvm_work(app)) {
     more = true;
   } else if (eval_work(app)) {

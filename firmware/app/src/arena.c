@@ -63,9 +63,21 @@ bool arena_samples(app_t* app, app_region_id_t id, odt_samples_t* s) {
   return odt_samples_open(s, region_data(app, id), r->size, NULL) == ODT_OK;
 }
 
-void arena_set_hash(const app_t* app, uint8_t hash[32]) {
+static void rehash(app_t* app, uint32_t set) {
+  const app_region_id_t id = (app_region_id_t)(APP_REGION_TRAIN + set);
+  odt_sha256_t s;
+  odt_sha256_init(&s);
+  odt_sha256_update(&s, region_data(app, id), app->region[id].size);
+  odt_sha256_final(&s, app->set_hash[set]);
+}
+
+void arena_set_hash(app_t* app, uint8_t hash[32]) {
   static const uint8_t kNone[32] = {0};
   odt_sha256_t s;
+  for (uint32_t i = 0; i < 2; i++) {
+    if ((app->set_stale & (1u << i)) != 0) rehash(app, i);
+  }
+  app->set_stale = 0;
   odt_sha256_init(&s);
   odt_sha256_update(&s, app->set_hash[0], 32);
   odt_sha256_update(&s, app->region[APP_REGION_HELDOUT].valid ? app->set_hash[1] : kNone, 32);

@@ -78,6 +78,13 @@ static const handler_t kHandlers[] = {
     {odt_device_v1_Request_nvm_erase_tag, nvm_erase},
     {odt_device_v1_Request_nvm_status_tag, nvm_status},
 #endif
+#if APP_CAPTURE
+    {odt_device_v1_Request_capture_start_tag, capture_start},
+    {odt_device_v1_Request_capture_stop_tag, capture_stop},
+    {odt_device_v1_Request_get_windows_tag, capture_get_windows},
+    {odt_device_v1_Request_label_window_tag, capture_label},
+    {odt_device_v1_Request_feed_sensor_tag, capture_feed},
+#endif
 };
 
 static void run(app_t* app, const frame_t* f, response_t* r) {

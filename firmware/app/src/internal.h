@@ -54,7 +54,7 @@ bool arena_reserve(app_t* app, app_region_id_t id, uint32_t bytes, odt_error_t* 
 /* Frees every region from `from` on, and the trainer. */
 void arena_drop(app_t* app, app_region_id_t from);
 bool arena_samples(app_t* app, app_region_id_t id, odt_samples_t* s);
-void arena_set_hash(const app_t* app, uint8_t hash[32]);
+void arena_set_hash(app_t* app, uint8_t hash[32]);
 
 /* ---- trainer.c ---- */
 bool trainer_make(app_t* app, const odt_run_spec_t* spec, bool resident, app_trainer_kind_t kind,
@@ -82,6 +82,8 @@ void xfer_in_abort(app_t* app);
 bool xfer_in_begin(app_t* app, const odt_device_v1_XferOpen* o, odt_error_t* err);
 void xfer_in_data(app_t* app, const uint8_t* data, uint32_t n);
 void xfer_in_end(app_t* app, odt_error_t* err);
+/* A run or an evaluation reads this resident set. */
+bool samples_in_use(const app_t* app, app_region_id_t id);
 
 /* ---- events.c ---- */
 void events_push(app_t* app, const odt_device_v1_Event* e);
@@ -211,6 +213,20 @@ static inline bool nvm_resident(const app_t* app) {
   (void)app;
   return false;
 }
+#endif
+
+/* ---- capture*.c: windows of a sensor ---- */
+#if APP_CAPTURE
+/* Takes what the sensor has brought; true: there may be more. */
+bool capture_poll(app_t* app);
+bool capture_active(app_t* app);
+/* Bytes of a window as a sample, NULL: it is not in memory. */
+const uint8_t* capture_window(app_t* app, uint32_t id, uint32_t* bytes);
+void capture_start(app_t* app, const request_t* q, response_t* r);
+void capture_stop(app_t* app, const request_t* q, response_t* r);
+void capture_get_windows(app_t* app, const request_t* q, response_t* r);
+void capture_label(app_t* app, const request_t* q, response_t* r);
+void capture_feed(app_t* app, const request_t* q, response_t* r);
 #endif
 
 /* ---- eval.c ---- */

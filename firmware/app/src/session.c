@@ -67,6 +67,9 @@ static uint32_t caps(const app_t* app) {
                   APP_CAP_INFER | APP_CAP_PRECISION | APP_CAP_DFP16 | APP_CAP_GRAPHS |
                   APP_CAP_BEST_ON_HOST | APP_CAP_TASKS | app->config->extra_caps;
   if (app->hal.reset != NULL) bits |= APP_CAP_RESET;
+#if APP_CAPTURE
+  bits |= APP_CAP_CAPTURE;
+#endif
   if (nvm_usable(app)) bits |= APP_CAP_NVM | APP_CAP_BUSY;
   return bits;
 }

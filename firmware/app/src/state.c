@@ -62,6 +62,13 @@ void state_fill(app_t* app, bool with_hash, response_t* r) {
     put_hash(hash, &s->sample_set_hash.size, s->sample_set_hash.bytes);
   }
   s->has_weights = trainer_has_weights(app);
+#if APP_CAPTURE
+  if (app->hal.sensor != NULL) {
+    s->sensor_channels = app->hal.sensor->channels;
+    s->sensor_rate_milli_hz = app->hal.sensor->rate_milli_hz;
+    s->sensor_dtype = app->hal.sensor->dtype;
+  }
+#endif
 #if APP_NVM
   nvm_fill_state(app, s);
 #endif

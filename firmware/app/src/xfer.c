@@ -20,8 +20,34 @@ static bool is_best(const app_xfer_t* x) {
   return x->resource == odt_device_v1_Resource_RESOURCE_BEST_WEIGHTS;
 }
 
+#if APP_CAPTURE
+/* What capture gives to read: a window (batch_id is its id), a resident set. NULL: neither is here.
+ */
+static const uint8_t* captured(app_t* app, uint32_t* bytes) {
+  const app_xfer_t* x = &app->out;
+  if (x->resource == odt_device_v1_Resource_RESOURCE_WINDOW) {
+    return capture_window(app, x->batch_id, bytes);
+  }
+  const app_region_id_t id = (app_region_id_t)(APP_REGION_IMAGE + x->index);
+  if (id < APP_REGION_TRAIN || id > APP_REGION_TEST || !app->region[id].valid) return NULL;
+  *bytes = app->region[id].size;
+  return region_data(app, id);
+}
+#endif
+
 static void read_out(app_t* app, uint32_t offset, uint8_t* out, uint32_t n) {
   const app_xfer_t* x = &app->out;
+#if APP_CAPTURE
+  if (x->resource == odt_device_v1_Resource_RESOURCE_WINDOW ||
+      x->resource == odt_device_v1_Resource_RESOURCE_SAMPLES) {
+    uint32_t bytes = 0;
+    const uint8_t* p = captured(app, &bytes);
+    /* Gone meanwhile: zeros, which COMMIT's CRC-32 shows. */
+    memset(out, 0, n);
+    if (p != NULL && offset + n <= bytes) memcpy(out, p + offset, n);
+    return;
+  }
+#endif
   if (x->resource == odt_device_v1_Resource_RESOURCE_STATE) {
     odt_state_read(&app->trainer, offset, out, n);
   } else if (x->resource == odt_device_v1_Resource_RESOURCE_EVAL_RESULT) {
@@ -60,6 +86,12 @@ static bool out_size(app_t* app, odt_error_t* err) {
       err->what = "no evaluation result here";
       x->size = app->region[APP_REGION_EVAL].size;
       return app->eval.done && app->region[APP_REGION_EVAL].valid;
+#if APP_CAPTURE
+    case odt_device_v1_Resource_RESOURCE_WINDOW:
+    case odt_device_v1_Resource_RESOURCE_SAMPLES:
+      err->what = "no such window or samples here";
+      return captured(app, &x->size) != NULL;
+#endif
     default:
       err->status = ODT_INVALID_ARGUMENT;
       err->what = "resource cannot be read";
@@ -72,6 +104,8 @@ static void open_out(app_t* app, const odt_device_v1_XferOpen* o, response_t* r)
   odt_error_t err = {.status = ODT_FAILED_PRECONDITION, .index = -1};
   memset(x, 0, sizeof *x);
   x->resource = (uint8_t)o->resource;
+  x->index = (uint8_t)min_u32(o->index, UINT8_MAX);
+  x->batch_id = o->index;
   if (!out_size(app, &err)) {
     refuse_odt(r, &err);
     return;

@@ -55,6 +55,14 @@ static bool begin_trainer(app_t* app, const odt_device_v1_XferOpen* o, odt_error
   return true;
 }
 
+bool samples_in_use(const app_t* app, app_region_id_t id) {
+  const bool by_run =
+      job_active(app) && !app->job.streamed && (id == APP_REGION_TRAIN || id == APP_REGION_HELDOUT);
+  const bool by_eval =
+      app->eval.active && app->eval.role != 0 && id == APP_REGION_IMAGE + app->eval.role;
+  return by_run || by_eval;
+}
+
 static bool begin_region(app_t* app, const odt_device_v1_XferOpen* o, odt_error_t* err) {
   app_region_id_t id;
   if (!region_of(o->resource, o->index, &id)) {
@@ -72,11 +80,7 @@ static bool begin_region(app_t* app, const odt_device_v1_XferOpen* o, odt_error_
     return arena_reserve(app, id, o->size, err);
   }
   if (!app->has_model) return fail(err, ODT_FAILED_PRECONDITION, "no model image: send one first");
-  const bool used_by_run =
-      job_active(app) && !app->job.streamed && (id == APP_REGION_TRAIN || id == APP_REGION_HELDOUT);
-  const bool used_by_eval =
-      app->eval.active && app->eval.role != 0 && id == APP_REGION_IMAGE + app->eval.role;
-  if (used_by_run || used_by_eval) {
+  if (samples_in_use(app, id)) {
     return fail(err, ODT_FAILED_PRECONDITION, "these samples are in use: stop the run first");
   }
   return arena_reserve(app, id, o->size, err);

@@ -1,6 +1,7 @@
 set(BOARD_CPU -mcpu=cortex-m4 -mfloat-abi=soft)
 set(BOARD_DRIVERS mps cmsdk_uart sbcon_eeprom)
 set(BOARD_NVM ON)
+set(BOARD_CAPTURE ON)
 set(BOARD_FLASH_ORIGIN 0x00000000)
 set(BOARD_FLASH_SIZE 4M)
 set(BOARD_RAM_ORIGIN 0x20000000)

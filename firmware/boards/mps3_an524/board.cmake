@@ -2,6 +2,7 @@
 set(BOARD_CPU -mcpu=cortex-m33+nodsp -mfloat-abi=soft)
 set(BOARD_DRIVERS mps cmsdk_uart sbcon_eeprom)
 set(BOARD_NVM ON)
+set(BOARD_CAPTURE ON)
 set(BOARD_FLASH_ORIGIN 0x10000000)
 set(BOARD_FLASH_SIZE 512K)
 set(BOARD_RAM_ORIGIN 0x70000000)

@@ -2,6 +2,7 @@
 set(BOARD_CPU -mcpu=cortex-m55 -mfloat-abi=hard)
 set(BOARD_DRIVERS mps cmsdk_uart sbcon_eeprom)
 set(BOARD_NVM ON)
+set(BOARD_CAPTURE ON)
 set(BOARD_FLASH_ORIGIN 0x00000000)
 set(BOARD_FLASH_SIZE 512K)
 set(BOARD_RAM_ORIGIN 0x31000000)

@@ -50,6 +50,9 @@ BoardRig::BoardRig(RigOptions options)
   if (options_.can_reset) {
     hal_.reset = [](void* ctx) { static_cast<BoardRig*>(ctx)->reset_ = true; };
   }
+  hal_.sensor = options_.sensor;
+  if (options_.has_button)
+    hal_.button = [](void* ctx) { return static_cast<BoardRig*>(ctx)->button; };
   config_.board = "rig";
   config_.core = "host";
   config_.uid = reinterpret_cast<const std::uint8_t*>(options_.uid.data());
@@ -212,10 +215,11 @@ pb::Response BoardRig::push(pb::Resource resource, const std::string& content, s
   return commit(content);
 }
 
-std::string BoardRig::pull(pb::Resource resource) {
+std::string BoardRig::pull(pb::Resource resource, std::uint32_t index) {
   pb::Request q;
   q.mutable_xfer_open()->set_xfer_id(++xfer_id);
   q.mutable_xfer_open()->set_resource(resource);
+  q.mutable_xfer_open()->set_index(index);
   q.mutable_xfer_open()->set_direction(pb::DIRECTION_TO_HOST);
   const auto r = request(q);
   EXPECT_FALSE(r.has_error()) << r.ShortDebugString();

@@ -33,6 +33,8 @@ struct RigOptions {
   std::string uid = "uid-0001";
   std::uint64_t seed = 1;
   bool can_reset = true;
+  const hal_sensor_t* sensor = nullptr;  // its ctx is the rig
+  bool has_button = false;
 };
 
 class BoardRig {
@@ -70,13 +72,14 @@ class BoardRig {
   pb::Response commit(const std::string& content);
   pb::Response push(pb::Resource resource, const std::string& content, std::uint32_t index = 0,
                     std::uint32_t batch_id = 0);
-  std::string pull(pb::Resource resource);
+  std::string pull(pb::Resource resource, std::uint32_t index = 0);
   std::uint32_t xfer_id = 100;
 
   std::vector<std::pair<std::uint32_t, pb::Event>> events;  // as they came
   std::vector<std::string> logs;
 
   std::uint32_t step_us = 100;
+  bool button = false;        // pressed
   std::uint32_t work_us = 0;  // passes at each look at the microsecond clock: slow kernels
 
  private:

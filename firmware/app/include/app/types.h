@@ -40,12 +40,18 @@
 #define APP_CAP_GRAPHS 0x800u
 #define APP_CAP_BEST_ON_HOST 0x1000u
 #define APP_CAP_TASKS 0x2000u
+#define APP_CAP_CAPTURE 0x8000u
 
 #define APP_STEER 8u
 
 /* 0: for boards without non-volatile memory; hal_t.nvm is then not looked at. */
 #ifndef APP_NVM
 #define APP_NVM 1
+#endif
+
+/* 0: for boards that take no windows of a sensor; hal_t.sensor is then not looked at. */
+#ifndef APP_CAPTURE
+#define APP_CAPTURE 1
 #endif
 
 /* An epoch's record, kept until the host has acknowledged it. Only the model's layers are there. */
@@ -86,6 +92,9 @@ typedef enum {
   APP_REGION_SLOT1,
   APP_REGION_INFER,
   APP_REGION_EVAL, /* confusion counts */
+#if APP_CAPTURE
+  APP_REGION_CAPTURE, /* windows of the sensor */
+#endif
   APP_REGIONS
 } app_region_id_t;
 
@@ -270,6 +279,7 @@ typedef struct {
   app_link_t link;
   app_region_t region[APP_REGIONS];
   uint8_t set_hash[2][32]; /* SHA-256 of the resident train and held-out ODTS */
+  uint8_t set_stale;       /* bit a set: its hash is of what it was before */
   bool has_model;
   odt_model_t model;
   odt_trainer_t trainer;
