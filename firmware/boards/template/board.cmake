@@ -7,6 +7,8 @@ set(BOARD_FLASH_ORIGIN 0x08000000)
 set(BOARD_FLASH_SIZE 512K)
 set(BOARD_RAM_ORIGIN 0x20000000)
 set(BOARD_RAM_SIZE 128K)
+# Windows of a sensor (hal_sensor_t, or one that the host feeds).
+#set(BOARD_CAPTURE ON)
 set(BOARD_STACK_SIZE 6K)
 set(BOARD_EPOCH_BYTES 1536)
 set(BOARD_RX_WINDOW 2048)
