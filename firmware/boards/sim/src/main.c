@@ -16,6 +16,7 @@ typedef struct {
   sim_port_t port;
   sim_faults_t faults;
   sim_nvm_t nvm;
+  sim_sensor_t sensor;
   uint64_t boot_us;
   uint64_t seed;
   bool reset;
@@ -82,6 +83,11 @@ static bool sim_nvm_write(void* ctx, uint32_t at, const uint8_t* data, uint32_t 
   return nvm_write(&((sim_t*)ctx)->nvm, at, data, n);
 }
 
+static uint32_t sim_sensor(void* ctx, void* out, uint32_t steps, uint32_t* lost) {
+  return sensor_read(&((sim_t*)ctx)->sensor, clock_us(), out, steps, lost);
+}
+static bool sim_button(void* ctx) { return button_pressed(&((sim_t*)ctx)->options); }
+
 static void sleep_us(uint64_t us) {
   const struct timespec t = {.tv_sec = (time_t)(us / 1000000u),
                              .tv_nsec = (long)(us % 1000000u * 1000u)};
@@ -117,6 +123,7 @@ static void wait_for_work(const sim_t* s, const app_t* app) {
     fds[n++] = (struct pollfd){.fd = s->port.listener, .events = POLLIN};
   }
   int timeout = s->port.fd >= 0 ? (int)APP_IDLE_MS : 250;
+  if (s->options.sensor != NULL) timeout = 10; /* its steps do not wake the poll */
   const uint32_t delay = s->options.step_delay_ms;
   if (delay > 0 && delay < (uint32_t)timeout) timeout = (int)delay;
   if (s->options.baud > 0) {
@@ -141,6 +148,11 @@ static void boot(sim_t* s, app_t* app, const app_config_t* config) {
     s->nvm.memory.write = sim_nvm_write;
     hal.nvm = &s->nvm.memory;
   }
+  if (s->options.sensor != NULL) {
+    s->sensor.sensor.read = sim_sensor;
+    hal.sensor = &s->sensor.sensor;
+  }
+  if (s->options.button != NULL) hal.button = sim_button;
   s->boot_us = clock_us();
   s->reset = false;
   app_init(app, config, &hal);
@@ -206,6 +218,7 @@ int main(int argc, char** argv) {
   }
   faults_init(&s->faults, o);
   nvm_open(&s->nvm, o);
+  sensor_open(&s->sensor, o);
   port_open(&s->port, o);
   run(s, app, &config);
   port_close(&s->port, clock_us());

@@ -21,6 +21,12 @@ static const char kUsage[] =
     "  --nvm FILE            non-volatile memory (made where it is not there)\n"
     "  --nvm-bytes N         its size (524288)\n"
     "  --nvm-page-us N       time that a page of 128 bytes takes (0)\n"
+    "  --sensor FILE         plays its time steps, little-endian; from the end on again from the "
+    "start\n"
+    "  --sensor-channels N, --sensor-dtype s8|u8|s16, --sensor-rate HZ: of its values (1, s16, "
+    "100);\n"
+    "                        a higher rate plays faster; --sensor-once: stops at the end\n"
+    "  --button FILE         a button that is pressed while this file is there\n"
     "  --detach              goes on when its parent ends\n"
     "Listens on 127.0.0.1 unless HOST is given; port 0 takes a free one. Prints \"ready WHERE\".\n";
 
@@ -83,6 +89,12 @@ enum {
   kNvm,
   kNvmBytes,
   kNvmPage,
+  kSensor,
+  kSensorChannels,
+  kSensorDtype,
+  kSensorRate,
+  kSensorOnce,
+  kButton,
   kHelp
 };
 
@@ -108,6 +120,12 @@ static const struct option kOptions[] = {{"uid", 1, NULL, kUid},
                                          {"nvm", 1, NULL, kNvm},
                                          {"nvm-bytes", 1, NULL, kNvmBytes},
                                          {"nvm-page-us", 1, NULL, kNvmPage},
+                                         {"sensor", 1, NULL, kSensor},
+                                         {"sensor-channels", 1, NULL, kSensorChannels},
+                                         {"sensor-dtype", 1, NULL, kSensorDtype},
+                                         {"sensor-rate", 1, NULL, kSensorRate},
+                                         {"sensor-once", 0, NULL, kSensorOnce},
+                                         {"button", 1, NULL, kButton},
                                          {"help", 0, NULL, kHelp},
                                          {NULL, 0, NULL, 0}};
 
@@ -166,12 +184,59 @@ static void take_nvm(int option, sim_options_t* o) {
   }
 }
 
+static uint8_t dtype_of(const char* text) {
+  if (strcmp(text, "s8") == 0) return 1;
+  if (strcmp(text, "u8") == 0) return 2;
+  if (strcmp(text, "s16") != 0) die("--sensor-dtype", text, "s8, u8 or s16");
+  return 3;
+}
+
+static uint32_t milli_hz(const char* text) {
+  char* end = NULL;
+  const double hz = strtod(text, &end);
+  if (end == text || *end != 0 || !(hz >= 0.001 && hz <= 1e6)) {
+    die("--sensor-rate", text, "Hz from 0.001 to 1000000");
+  }
+  return (uint32_t)(hz * 1000.0 + 0.5);
+}
+
+static void take_sensor(int option, sim_options_t* o) {
+  switch (option) {
+    case kSensor:
+      o->sensor = optarg;
+      break;
+    case kSensorChannels:
+      o->sensor_channels = u32("--sensor-channels", 1, 64);
+      break;
+    case kSensorDtype:
+      o->sensor_dtype = dtype_of(optarg);
+      break;
+    case kSensorRate:
+      o->sensor_milli_hz = milli_hz(optarg);
+      break;
+    case kSensorOnce:
+      o->sensor_once = true;
+      break;
+    default:
+      o->button = optarg;
+      break;
+  }
+}
+
 static void take(int option, sim_options_t* o) {
   switch (option) {
     case kNvm:
     case kNvmBytes:
     case kNvmPage:
       take_nvm(option, o);
+      break;
+    case kSensor:
+    case kSensorChannels:
+    case kSensorDtype:
+    case kSensorRate:
+    case kSensorOnce:
+    case kButton:
+      take_sensor(option, o);
       break;
     case kUid:
       parse_uid(optarg, o);
@@ -214,7 +279,13 @@ static void take(int option, sim_options_t* o) {
 }
 
 void sim_parse(int argc, char** argv, sim_options_t* o) {
-  *o = (sim_options_t){.type = "sim", .ram = 8u << 20, .epochs = 64, .nvm_bytes = 512u << 10};
+  *o = (sim_options_t){.type = "sim",
+                       .ram = 8u << 20,
+                       .epochs = 64,
+                       .nvm_bytes = 512u << 10,
+                       .sensor_channels = 1,
+                       .sensor_dtype = 3,
+                       .sensor_milli_hz = 100000};
   parse_uid("0d70000000000001", o);
   int option;
   while ((option = getopt_long(argc, argv, "", kOptions, NULL)) != -1) take(option, o);

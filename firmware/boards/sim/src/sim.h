@@ -28,6 +28,11 @@ typedef struct {
   uint32_t busy_every_ms, busy_ms;
   const char* nvm; /* file of the non-volatile memory; NULL: none */
   uint32_t nvm_bytes, nvm_page_us;
+  const char* sensor; /* file of its time steps; NULL: no sensor */
+  uint32_t sensor_channels, sensor_milli_hz;
+  uint8_t sensor_dtype;
+  bool sensor_once;
+  const char* button; /* pressed while this file is there; NULL: no button */
 } sim_options_t;
 /* Exits with a message where the command line is wrong, or after --help. */
 void sim_parse(int argc, char** argv, sim_options_t* o);
@@ -57,6 +62,19 @@ void nvm_open(sim_nvm_t* v, const sim_options_t* o);
 void nvm_close(sim_nvm_t* v);
 bool nvm_read(const sim_nvm_t* v, uint32_t at, uint8_t* out, uint32_t n);
 bool nvm_write(const sim_nvm_t* v, uint32_t at, const uint8_t* data, uint32_t n);
+
+/* ---- sensor.c ---- */
+typedef struct {
+  const uint8_t* data;
+  uint32_t step_bytes;
+  uint64_t steps, taken, begin_us;
+  bool once;
+  hal_sensor_t sensor; /* its function is the caller's */
+} sim_sensor_t;
+/* Exits with a message where the file cannot be used. */
+void sensor_open(sim_sensor_t* v, const sim_options_t* o);
+uint32_t sensor_read(sim_sensor_t* v, uint64_t now_us, void* out, uint32_t steps, uint32_t* lost);
+bool button_pressed(const sim_options_t* o);
 
 /* ---- port.c: TCP server, TCP client or pty ---- */
 typedef struct {
