@@ -177,8 +177,7 @@ Result<Answer> decode_response(std::string_view payload) {
     case pb::Response::kTelemetry:
       answer.result = TelemetryRange{m.telemetry().first(), m.telemetry().next()};
       break;
-    case pb::Response::kNvm:  // nobody asks yet
-    case pb::Response::RESULT_NOT_SET:
+    default:  // not set, or what nobody here asks for
       break;
   }
   return answer;
@@ -195,8 +194,7 @@ Result<EventBody> decode_event(std::string_view payload) {
       return EventBody(job_changed(m.job()));
     case pb::Event::kEval:
       return EventBody(eval_report(m.eval()));
-    case pb::Event::kNvm:
-    case pb::Event::EVENT_NOT_SET:
+    default:
       break;
   }
   return EventBody();
