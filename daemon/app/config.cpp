@@ -37,6 +37,7 @@ std::string first_there(const std::vector<fs::path>& candidates, const char* fil
 struct Flags {
   std::string config, data_dir, http, grpc, socket, web, worker, log_level, log_file;
   std::vector<std::string> listen, dial;
+  bool insecure_tcp = false;
 };
 
 void declare(CLI::App& app, Flags& flags, bool& version) {
@@ -47,12 +48,14 @@ void declare(CLI::App& app, Flags& flags, bool& version) {
   app.add_option("--grpc", flags.grpc, "gRPC, default 127.0.0.1:7421")->type_name("ADDR:PORT");
   app.add_option("--socket", flags.socket, "unix socket, default where odtctl looks; none: without")
       ->type_name("PATH");
-  app.add_option("--listen", flags.listen, "boards dial in here (repeatable)")
+  app.add_option("--listen", flags.listen, "boards dial in here (repeatable); tls:ADDR:PORT: TLS")
       ->allow_extra_args(false)
       ->type_name("ADDR:PORT");
   app.add_option("--dial", flags.dial, "board to dial (repeatable)")
       ->allow_extra_args(false)
       ->type_name("HOST:PORT");
+  app.add_flag("--insecure-tcp", flags.insecure_tcp,
+               "let boards dial in from other machines without TLS: anybody there could");
   app.add_option("--web", flags.web, "the dashboard's files")->type_name("DIR");
   app.add_option("--worker", flags.worker, "odt-worker, default beside odtd")->type_name("FILE");
   app.add_option("--log-level", flags.log_level, "trace, debug, info, warn, error")
@@ -90,14 +93,15 @@ Status apply(const Flags& flags, Config& config) {
   }
   if (!flags.listen.empty()) config.listen = flags.listen;
   for (const auto& where : config.listen)
-    if (const auto endpoint = parse_endpoint(where); !endpoint.ok())
+    if (const auto endpoint = parse_listen(where); !endpoint.ok())
       return flag_error("--listen", endpoint.status());
+  config.insecure_tcp |= flags.insecure_tcp;
   if (!flags.dial.empty()) config.dial.clear();
   for (const auto& where : flags.dial) {
     const auto colon = where.rfind(':');
     if (colon == std::string::npos || colon == 0 || colon + 1 == where.size())
       return absl::InvalidArgumentError("--dial: '" + where + "' is not HOST:PORT");
-    config.dial.push_back({where, {}});
+    config.dial.push_back({where, {}, {}, false, false});
   }
   static const std::vector<std::string> kLevels = {"trace", "debug", "info", "warn", "error"};
   if (std::find(kLevels.begin(), kLevels.end(), config.log_level) == kLevels.end())
@@ -132,6 +136,10 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
   return absl::InvalidArgumentError("'" + text +
                                     "' is not ADDRESS:PORT, such as 127.0.0.1:8080 (port 0: any "
                                     "free one)");
+}
+
+Result<Endpoint> parse_listen(const std::string& text) {
+  return parse_endpoint(text.starts_with("tls:") ? text.substr(4) : text);
 }
 
 Result<CommandLine> parse_command_line(int argc, const char* const* argv) {

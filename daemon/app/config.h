@@ -6,6 +6,7 @@
 
 #include "api/access.h"
 #include "fleet/fleet_options.h"
+#include "link/tls.h"
 
 namespace odt::app {
 
@@ -16,6 +17,8 @@ struct Endpoint {
 };
 // "address:port", "[v6]:port". INVALID_ARGUMENT.
 Result<Endpoint> parse_endpoint(const std::string& text);
+// The same behind "tls:" or nothing: where boards dial in.
+Result<Endpoint> parse_listen(const std::string& text);
 
 // Everything that odtd can be told; keys and defaults: deploy/odtd.toml.
 struct Config {
@@ -28,7 +31,10 @@ struct Config {
   std::string socket;  // unix socket; "" until resolve()
   bool no_socket = false;
   api::Role remote_role = api::Role::kNone;
-  std::vector<std::string> listen;  // "address:port" where boards dial in
+  std::vector<std::string> listen;  // "address:port", "tls:address:port" where boards dial in
+  bool insecure_tcp = false;        // also without TLS beyond this machine
+  link::TlsFiles tls;
+  std::vector<std::uint32_t> bauds;  // of serial ports; empty: LinkOptions::baud_list
   std::vector<fleet::DialTarget> dial;
   std::vector<fleet::SerialRule> serial_allow;
   std::uint32_t resume_deadline_s = 86'400;

@@ -2,11 +2,13 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 
 #include "app/config.h"
+#include "fleet/port_rules.h"
 
 // The TOML file: every key is known, of its type and in its range, or the file is refused.
 namespace odt::app {
@@ -71,6 +73,29 @@ class Reader {
     return [this, &to](const toml::node& node, const std::string& key) -> Status {
       if (!node.is_boolean()) return wrong(node, key, "true or false");
       to = **node.as_boolean();
+      return absl::OkStatus();
+    };
+  }
+  Read choice(std::optional<bool>& to) const {
+    return [this, &to](const toml::node& node, const std::string& key) {
+      return flag(to.emplace())(node, key);
+    };
+  }
+  // A speed or several; 0 and none: the default list.
+  Read bauds(std::vector<std::uint32_t>& to) const {
+    return [this, &to](const toml::node& node, const std::string& key) -> Status {
+      const auto one = [this, &to, &key](const toml::node& item) -> Status {
+        std::uint32_t baud = 0;
+        ODT_TRY(number(baud, 0, 12'000'000)(item, key));
+        if (baud != 0) to.push_back(baud);
+        return absl::OkStatus();
+      };
+      const auto* several = node.as_array();
+      if (several == nullptr) return one(node);
+      if (several->size() > 8)
+        return file_.fault(node.source(), key + " has " + std::to_string(several->size()) +
+                                              " speeds; at most 8 are tried");
+      for (const auto& item : *several) ODT_TRY(one(item));
       return absl::OkStatus();
     };
   }
@@ -148,7 +173,10 @@ Keys dial_keys(const Reader& r, Config& config) {
              target.address = value;
              return check_host_port(value);
            })},
-          {"expect_uid", r.uid(target.expect_uid)}};
+          {"expect_uid", r.uid(target.expect_uid)},
+          {"tls", r.flag(target.tls)},
+          {"tls_name", r.text(target.tls_name)},
+          {"serial_line", r.flag(target.serial_line)}};
 }
 
 Keys serial_keys(const Reader& r, Config& config) {
@@ -156,10 +184,14 @@ Keys serial_keys(const Reader& r, Config& config) {
   return {{"vid_pid", r.text(rule.vid_pid)},
           {"serial", r.text(rule.serial)},
           {"by_path", r.text(rule.by_path)},
-          {"baud", r.number(rule.baud, 0, 4'000'000)},
+          {"baud", r.bauds(rule.bauds)},
           {"expect_uid", r.uid(rule.expect_uid)},
-          {"dtr", r.flag(rule.dtr)},
-          {"rts", r.flag(rule.rts)},
+          {"profile", r.parsed([&rule](const std::string& value) {
+             rule.profile = value;
+             return fleet::profile_lines(value).status();
+           })},
+          {"dtr", r.choice(rule.dtr)},
+          {"rts", r.choice(rule.rts)},
           {"rts_cts", r.flag(rule.rts_cts)}};
 }
 
@@ -184,9 +216,15 @@ Keys root_keys(const Reader& r, Config& c) {
                                ODT_ASSIGN(c.remote_role, api::parse_role(value));
                                return absl::OkStatus();
                              })}})},
-      {"boards", r.section({{"listen", r.texts(c.listen)}})},
+      {"boards", r.section({{"listen", r.texts(c.listen)},
+                            {"insecure_tcp", r.flag(c.insecure_tcp)},
+                            {"tls_cert", r.text(c.tls.cert)},
+                            {"tls_key", r.text(c.tls.key)},
+                            {"tls_client_ca", r.text(c.tls.peer_ca)},
+                            {"tls_psk_file", r.text(c.tls.psk)}})},
       {"tcp", r.section({{"dial", r.tables([&r, &c] { return dial_keys(r, c); })}})},
-      {"serial", r.section({{"allow", r.tables([&r, &c] { return serial_keys(r, c); })}})},
+      {"serial", r.section({{"bauds", r.bauds(c.bauds)},
+                            {"allow", r.tables([&r, &c] { return serial_keys(r, c); })}})},
       {"runs", r.section({{"resume_deadline_s", r.number(c.resume_deadline_s, 1, 31 * 86'400)}})},
       {"telemetry",
        r.section({{"quota_mb", r.number(c.telemetry_quota_bytes, 0, 1 << 24, kMega)}})},

@@ -164,6 +164,9 @@ Status Daemon::Impl::make_rooms() {
   options.fleet.tcp_listen = config.listen;
   options.fleet.tcp_dial = config.dial;
   options.fleet.serial_allow = config.serial_allow;
+  options.fleet.tls = config.tls;
+  options.fleet.link.insecure_tcp = config.insecure_tcp;
+  if (!config.bauds.empty()) options.fleet.link.baud_list = config.bauds;
   options.resume_deadline = seconds(config.resume_deadline_s);
   options.log = log_line;
   fleet = std::make_unique<training::Orchestrator>(links.io, clock, *control, *telemetry,

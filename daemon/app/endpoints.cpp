@@ -20,7 +20,7 @@ Status write_endpoints(const std::string& data_dir, const Endpoints& endpoints) 
   json["socket"] = endpoints.socket;
   json["listen"] = endpoints.listen;
   if (!endpoints.listen.empty()) {
-    ODT_ASSIGN(const Endpoint first, parse_endpoint(endpoints.listen.front()));
+    ODT_ASSIGN(const Endpoint first, parse_listen(endpoints.listen.front()));
     json["listen_port"] = first.port;
   }
   json["pid"] = ::getpid();
@@ -41,7 +41,7 @@ void remove_endpoints(const std::string& data_dir) {
 }
 
 Result<std::string> free_board_port(const std::string& where) {
-  ODT_ASSIGN(Endpoint endpoint, parse_endpoint(where));
+  ODT_ASSIGN(Endpoint endpoint, parse_listen(where));
   boost::system::error_code error;
   asio::io_context io;
   asio::ip::tcp::acceptor probe(io);
@@ -57,7 +57,7 @@ Result<std::string> free_board_port(const std::string& where) {
                        "--listen");
   if (error) return absl::UnavailableError("board port " + where + ": " + error.message());
   endpoint.port = probe.local_endpoint().port();
-  return endpoint.text();
+  return (where.starts_with("tls:") ? "tls:" : "") + endpoint.text();
 }
 
 }  // namespace odt::app

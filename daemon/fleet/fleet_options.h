@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,24 +17,31 @@ namespace odt::fleet {
 // One [[serial.allow]]: every field that is not empty must match. A rule without any field matches
 // nothing.
 struct SerialRule {
-  std::string vid_pid;     // "0483:374b", hex, any case
-  std::string serial;      // USB serial number, exact
-  std::string by_path;     // glob over /dev/serial/by-path/<name>, by-id name or the device path
-  std::uint32_t baud = 0;  // 0: LinkOptions::baud_list
-  BoardUid expect_uid;     // empty: any board
-  bool dtr = true, rts = true, rts_cts = false;
+  std::string vid_pid;  // "0483:374b", hex, any case
+  std::string serial;   // USB serial number, exact
+  std::string by_path;  // glob over /dev/serial/by-path/<name>, by-id name or the device path
+  std::vector<std::uint32_t> bauds;  // tried in turn; empty: LinkOptions::baud_list
+  BoardUid expect_uid;               // empty: any board
+  std::string profile;           // of the board's modem lines, see profile_lines(); empty: default
+  std::optional<bool> dtr, rts;  // other than the profile's
+  bool rts_cts = false;
 };
 struct DialTarget {
-  std::string address;  // "host:port"
-  BoardUid expect_uid;  // empty: any board
+  std::string address;   // "host:port"
+  BoardUid expect_uid;   // empty: any board
+  std::string tls_name{};  // in the peer's certificate; empty: host
+  bool tls = false;
+  bool serial_line = false;  // a raw serial server (ser2net, QEMU): its line may damage bytes
 };
 
 struct FleetOptions {
-  std::vector<std::string> tcp_listen;  // "address:port"; port 0: any free one (tests)
+  // "address:port" or "tls:address:port"; port 0: any free one (tests)
+  std::vector<std::string> tcp_listen;
   std::vector<DialTarget> tcp_dial;
   std::vector<SerialRule> serial_allow;
   std::size_t max_boards = 4096;  // rows; a stranger beyond is turned away, who is known comes in
   session::LinkOptions link;      // host_id is set from the store's gateway id
+  link::TlsFiles tls;             // for "tls:" of all kinds
   std::chrono::milliseconds view_interval{200};
   std::chrono::milliseconds rescan_interval{2000};
   std::chrono::milliseconds probe_time{1000};  // for the old board of a duplicate uid

@@ -31,6 +31,23 @@ const SerialRule* match_rule(const std::vector<SerialRule>& rules, const model::
   return nullptr;
 }
 
+Result<Lines> profile_lines(const std::string& profile) {
+  if (profile.empty() || profile == "default") return Lines{};
+  if (profile == "esp") return Lines{false, false};
+  if (profile == "no_rts") return Lines{true, false};
+  return absl::InvalidArgumentError("profile '" + sanitize_name(profile) +
+                                    "' is not one of default, esp, no_rts");
+}
+
+Lines lines_of(const SerialRule& rule) {
+  Lines lines = profile_lines(rule.profile).value_or(Lines{});
+  return {rule.dtr.value_or(lines.dtr), rule.rts.value_or(lines.rts)};
+}
+
+bool is_network(const std::string& endpoint) {
+  return endpoint.starts_with("tcp:") || endpoint.starts_with("tls:");
+}
+
 Result<HostPort> parse_host_port(const std::string& text) {
   const auto colon = text.rfind(':');
   HostPort out;

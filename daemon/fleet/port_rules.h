@@ -11,6 +11,18 @@ namespace odt::fleet {
 // The first rule that allows the port, or nullptr.
 const SerialRule* match_rule(const std::vector<SerialRule>& rules, const model::Port& port);
 
+// Levels of DTR and RTS after opening, by the kind of board: "default" (both on: CDC boards wait
+// for DTR, and both together do not reset an ESP), "esp" (both off: adapters whose circuit resets
+// at DTR alone), "no_rts" (DTR only: RTS is a reset line). Errors: INVALID_ARGUMENT.
+struct Lines {
+  bool dtr = true, rts = true;
+};
+Result<Lines> profile_lines(const std::string& profile);
+Lines lines_of(const SerialRule& rule);
+
+// "tcp:..." or "tls:...": not a serial port.
+bool is_network(const std::string& endpoint);
+
 // "host:port" or "[v6]:port". Errors: INVALID_ARGUMENT.
 struct HostPort {
   std::string host;

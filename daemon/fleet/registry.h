@@ -85,6 +85,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
                   std::shared_ptr<session::BoardSession> session) override;
   void on_port_state(const std::string& endpoint, model::PortState state,
                      const model::Reason& reason) override;
+  void on_refused(const std::string& endpoint, const model::Reason& reason) override;
 
  private:
   class Sink;
@@ -110,6 +111,8 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   asio::awaitable<void> admit(std::string endpoint, std::shared_ptr<session::BoardSession> session);
   asio::awaitable<bool> answers(std::shared_ptr<session::BoardSession> session);
   asio::awaitable<void> quarantine(std::string endpoint, BoardUid uid, std::string held_by);
+  // A warning in the store and the log; of one place, code and board once in ten minutes.
+  asio::awaitable<void> warn(std::string endpoint, model::Reason reason, BoardUid uid);
   asio::awaitable<void> board_down(BoardUid uid, std::uint64_t generation, Status why);
   asio::awaitable<Result<model::Board>> put_board(model::Board value, std::string actor,
                                                   Uuid command_id, std::string request_id);
@@ -139,6 +142,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   std::map<BoardUid, BoardEntry> boards_;
   std::map<std::string, PortEntry> ports_;
   std::vector<std::unique_ptr<session::LinkRunner>> listeners_;
+  std::shared_ptr<link::TlsContext> listen_tls_;
   std::map<std::string, std::int64_t> warned_us_;  // place and uid -> last duplicate warning
   AsyncMutex board_writes_;
   Signal wake_, rescan_;

@@ -7,7 +7,10 @@
 namespace odt::fleet {
 namespace {
 
-bool is_tcp(const std::string& path) { return path.rfind("tcp:", 0) == 0; }
+std::string port_description(const std::string& path) {
+  if (!is_network(path)) return "";
+  return path.starts_with("tls:") ? "TLS" : "TCP";
+}
 
 std::vector<model::Port> to_ports(const std::vector<link::PortInfo>& found) {
   std::vector<model::Port> out(found.size());
@@ -34,25 +37,44 @@ Registry::PortEntry& Registry::port_entry(const std::string& path) {
   if (entry.port.path.empty()) {
     entry.port.path = path;
     entry.link = options_.link;
-    if (is_tcp(path)) entry.port.description = "TCP";
+    entry.port.description = port_description(path);
   }
   return entry;
 }
 
 Status Registry::listen() {
+  const bool listens_tls =
+      std::any_of(options_.tcp_listen.begin(), options_.tcp_listen.end(), is_network);
+  if (listens_tls) {
+    ODT_ASSIGN(listen_tls_, link::make_tls_context(options_.tls, link::TlsSide::kListen));
+  }
+  const bool dials_tls = std::any_of(options_.tcp_dial.begin(), options_.tcp_dial.end(),
+                                     [](const DialTarget& t) { return t.tls; });
+  if (!options_.tls.empty() || dials_tls) {
+    // Ports adopted as "tls:..." need it too; what only listens may lack what a dialler needs.
+    auto made = link::make_tls_context(options_.tls, link::TlsSide::kDial);
+    if (!made.ok() && (dials_tls || !listens_tls)) return made.status();
+    if (made.ok()) options_.link.tls = *std::move(made);
+  }
   for (const auto& text : options_.tcp_listen) {
-    auto address = parse_host_port(text);
+    const bool tls = is_network(text);
+    auto address = parse_host_port(tls ? text.substr(4) : text);
     if (!address.ok()) return address.status();
-    auto listener = options_.make_listener(address->host, address->port, options_.link, *this);
+    session::LinkOptions link = options_.link;
+    link.tls = tls ? listen_tls_ : nullptr;
+    auto listener = options_.make_listener(address->host, address->port, std::move(link), *this);
     if (!listener.ok()) return listener.status();
+    if (tls) log(2, "boards dial in at " + text + " with " + link::describe(*listen_tls_));
     listeners_.push_back(std::move(*listener));
   }
   for (const auto& target : options_.tcp_dial) {
     auto address = parse_host_port(target.address);
     if (!address.ok()) return address.status();
-    PortEntry& entry = port_entry("tcp:" + target.address);
+    PortEntry& entry = port_entry((target.tls ? "tls:" : "tcp:") + target.address);
     entry.configured = true;
     entry.port.allowed = true;
+    entry.link.tls_name = target.tls_name;
+    entry.link.tcp_lossy = target.serial_line;
     if (!target.expect_uid.empty()) entry.port.expect_uid = target.expect_uid;
   }
   return absl::OkStatus();
@@ -62,7 +84,7 @@ void Registry::start() {
   for (auto& listener : listeners_) listener->start();
   for (auto& [path, entry] : ports_) {
     if (entry.port.adopted && entry.port.baud != 0) entry.link.baud_list = {entry.port.baud};
-    if (entry.configured || (entry.port.adopted && is_tcp(path))) start_runner(entry);
+    if (entry.configured || (entry.port.adopted && is_network(path))) start_runner(entry);
   }
   if (options_.scan_ports) {
     scan_once();
@@ -166,9 +188,10 @@ void Registry::merge_scan(const std::vector<model::Port>& seen) {
     const SerialRule* rule = match_rule(options_.serial_allow, port);
     port.allowed = rule != nullptr;
     if (rule != nullptr) {
-      if (rule->baud != 0) entry.link.baud_list = {rule->baud};
-      entry.link.dtr = rule->dtr;
-      entry.link.rts = rule->rts;
+      if (!rule->bauds.empty()) entry.link.baud_list = rule->bauds;
+      const Lines lines = lines_of(*rule);
+      entry.link.dtr = lines.dtr;
+      entry.link.rts = lines.rts;
       entry.link.rts_cts = rule->rts_cts;
       if (!rule->expect_uid.empty()) port.expect_uid = rule->expect_uid;
     }
@@ -181,7 +204,7 @@ void Registry::merge_scan(const std::vector<model::Port>& seen) {
   }
   for (auto it = ports_.begin(); it != ports_.end();) {
     PortEntry& entry = it->second;
-    if (entry.present || entry.configured || is_tcp(it->first)) {
+    if (entry.present || entry.configured || is_network(it->first)) {
       ++it;
     } else if (entry.port.adopted) {
       // Adopted ports outside the list (a pty, a port that comes back) are tried all the same.
@@ -209,20 +232,25 @@ asio::awaitable<void> Registry::scan_loop() {
 asio::awaitable<Result<model::Port>> Registry::adopt(CallContext ctx, std::string path,
                                                      std::uint32_t baud, BoardUid expect_uid) {
   const auto self = shared_from_this();
-  if (is_tcp(path)) {
+  if (is_network(path)) {
     auto address = parse_host_port(path.substr(4));
     if (!address.ok()) co_return address.status();
+    if (path.starts_with("tls:") && !options_.link.tls)
+      co_return with_reason(absl::FailedPreconditionError("TLS is not set up"), "TLS_NOT_SET_UP",
+                            "Set boards.tls_cert, tls_key and tls_client_ca, or "
+                            "boards.tls_psk_file, in odtd.toml and restart odtd.");
   } else if (path.size() < 2 || path.front() != '/') {
     co_return with_reason(
         absl::InvalidArgumentError("'" + sanitize_name(path, 64) +
-                                   "' is neither an absolute device path nor tcp:host:port"),
+                                   "' is neither an absolute device path nor tcp:host:port or "
+                                   "tls:host:port"),
         "BAD_PORT", "Take a path from the port list, e.g. /dev/ttyACM0.");
   }
   const auto known = ports_.find(path);
   model::Port value = known == ports_.end() ? model::Port{} : known->second.port;
   if (known == ports_.end()) {
     value.path = path;
-    value.description = is_tcp(path) ? "TCP" : "";
+    value.description = port_description(path);
   }
   if (value.reason.code == "OTHER_DEVICE") {
     // Adopting again means the device that is there now.

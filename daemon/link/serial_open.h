@@ -24,8 +24,9 @@ class SerialSystem {
 SerialSystem& real_serial_system();
 
 // Opens, locks (flock and TIOCEXCL), sets raw mode, speed and lines, discards what was received.
-// Errors: NOT_FOUND (no such port), ALREADY_EXISTS (locked by another program: says which, where /proc tells), PERMISSION_DENIED,
-// INVALID_ARGUMENT (not a tty, speed refused), UNAVAILABLE. Each names the port.
+// Errors: NOT_FOUND (no such port), ALREADY_EXISTS (locked by another program: says which, where
+// /proc tells), PERMISSION_DENIED, INVALID_ARGUMENT (not a tty, speed refused), UNAVAILABLE. Each
+// names the port.
 Result<int> open_serial(const std::string& path, const SerialConfig& config, SerialSystem& system);
 
 // Changes the speed of an open port, any number the driver takes. Errors: INVALID_ARGUMENT.

@@ -11,24 +11,11 @@ namespace {
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// A peer that vanished without a FIN is seen by the session's PING long before this; keepalive only
-// frees the socket of a link that nobody talks on.
-void set_options(tcp::socket& socket) {
-  error_code ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
-  socket.set_option(asio::socket_base::keep_alive(true), ignored);
-  const int idle = 10, interval = 5, count = 3;
-  const int fd = socket.native_handle();
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-}
-
 class TcpLink final : public ByteLink {
  public:
   TcpLink(tcp::socket socket, std::string name)
       : socket_(std::move(socket)), name_(std::move(name)) {
-    set_options(socket_);
+    set_tcp_options(socket_);
   }
 
   asio::awaitable<Result<std::size_t>> read(asio::mutable_buffer buffer) override {
@@ -80,10 +67,22 @@ struct Dial {
 
 }  // namespace
 
-asio::awaitable<Result<std::shared_ptr<ByteLink>>> dial_tcp(asio::io_context& io, std::string host,
-                                                            std::string port,
-                                                            std::chrono::milliseconds timeout) {
-  const std::string name = "tcp:" + host + ":" + port;
+// A peer that vanished without a FIN is seen by the session's PING long before this; keepalive only
+// frees the socket of a link that nobody talks on.
+void set_tcp_options(tcp::socket& socket) {
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  const int idle = 10, interval = 5, count = 3;
+  const int fd = socket.native_handle();
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
+
+asio::awaitable<Result<tcp::socket>> connect_tcp(asio::io_context& io, std::string host,
+                                                 std::string port, std::string name,
+                                                 std::chrono::milliseconds timeout) {
   if (!is_port(port)) {
     co_return absl::InvalidArgumentError(name + ": port must be 1..65535, got '" + port + "'");
   }
@@ -110,7 +109,16 @@ asio::awaitable<Result<std::shared_ptr<ByteLink>>> dial_tcp(asio::io_context& io
         fmt::format("{}: no connection within {} ms", name, timeout.count()));
   }
   if (ec) co_return absl::UnavailableError(name + ": " + ec.message());
-  co_return make_tcp_link(std::move(dial->socket), name);
+  co_return std::move(dial->socket);
+}
+
+asio::awaitable<Result<std::shared_ptr<ByteLink>>> dial_tcp(asio::io_context& io, std::string host,
+                                                            std::string port,
+                                                            std::chrono::milliseconds timeout) {
+  const std::string name = "tcp:" + host + ":" + port;
+  Result<tcp::socket> socket = co_await connect_tcp(io, host, port, name, timeout);
+  if (!socket.ok()) co_return socket.status();
+  co_return make_tcp_link(*std::move(socket), name);
 }
 
 std::shared_ptr<ByteLink> make_tcp_link(asio::ip::tcp::socket socket, std::string name) {
@@ -128,8 +136,11 @@ Result<tcp::acceptor> listen_tcp(asio::io_context& io, const std::string& addres
   if (!parsed.is_loopback() && !allow_any_address) {
     return absl::FailedPreconditionError(
         "board listener: " + address +
-        " is not a loopback address and boards on TCP are neither encrypted nor authenticated; "
-        "listen on 127.0.0.1, or allow it with insecure_tcp");
+        " is not a loopback address and boards on plain TCP are neither encrypted nor "
+        "authenticated; listen on 127.0.0.1, use TLS (listen = \"tls:" +
+        address + ":" + std::to_string(port) +
+        "\" with boards.tls_cert or tls_psk_file), or allow it with --insecure-tcp "
+        "(boards.insecure_tcp)");
   }
   const tcp::endpoint endpoint(parsed, port);
   tcp::acceptor acceptor(io);

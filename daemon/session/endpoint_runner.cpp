@@ -15,24 +15,25 @@ constexpr std::uint64_t kGarbageBytes = 2048;  // without one sound frame: anoth
 constexpr std::chrono::milliseconds kDialTimeout{5000};
 constexpr std::chrono::milliseconds kLookForPort{250};
 constexpr std::chrono::seconds kStable{10};  // a session of this age starts the backoff anew
-constexpr std::string_view kTcp = "tcp:";
+constexpr std::string_view kTcp = "tcp:", kTls = "tls:";
 
 struct Target {
-  bool tcp = false;
+  bool tcp = false, tls = false;
   std::string host, port;  // tcp
   std::string path;        // serial
 };
 
 Result<Target> parse_endpoint(const std::string& endpoint) {
   Target target;
-  if (endpoint.compare(0, kTcp.size(), kTcp) != 0) {
+  target.tls = endpoint.starts_with(kTls);
+  if (!target.tls && !endpoint.starts_with(kTcp)) {
     target.path = endpoint;
     return target;
   }
   const std::string rest = endpoint.substr(kTcp.size());
   const std::size_t colon = rest.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == rest.size()) {
-    return absl::InvalidArgumentError(endpoint + ": not tcp:host:port");
+    return absl::InvalidArgumentError(endpoint + ": not tcp:host:port or tls:host:port");
   }
   target.tcp = true;
   target.host = rest.substr(0, colon);
@@ -106,7 +107,15 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
     gone_ = false;
     Result<std::shared_ptr<link::ByteLink>> opened = absl::UnavailableError("");
     std::shared_ptr<link::SerialLink> serial;
-    if (target.tcp) {
+    if (target.tls && !options_.tls) {
+      opened = absl::FailedPreconditionError(
+          endpoint_ +
+          ": TLS is not set up; set boards.tls_cert, tls_key and tls_client_ca, or "
+          "boards.tls_psk_file, in odtd.toml");
+    } else if (target.tls) {
+      opened = co_await link::dial_tls(io_, target.host, target.port, options_.tls,
+                                       options_.tls_name, kDialTimeout);
+    } else if (target.tcp) {
       opened = co_await link::dial_tcp(io_, target.host, target.port, kDialTimeout);
     } else {
       auto port = link::SerialLink::open(

@@ -6,6 +6,7 @@
 
 #include "base/asio.h"
 #include "base/clock.h"
+#include "link/tls.h"
 #include "model/board.h"
 #include "session/board_session.h"
 
@@ -23,6 +24,11 @@ class LinkHost {
   // State of the endpoint for the port list: opening, silent, locked, baud mismatch, gone, error.
   virtual void on_port_state(const std::string& endpoint, model::PortState state,
                              const model::Reason& reason) = 0;
+  // Who dialled in could not be let in before a HELLO: no TLS, wrong certificate or key.
+  virtual void on_refused(const std::string& endpoint, const model::Reason& reason) {
+    (void)endpoint;
+    (void)reason;
+  }
 };
 
 struct LinkOptions {
@@ -37,6 +43,9 @@ struct LinkOptions {
   std::chrono::milliseconds rto_start{250}, rto_min{25}, rto_max{5000};
   std::chrono::milliseconds backoff_min{500}, backoff_max{30000};
   bool insecure_tcp = false;  // listen on other than loopback addresses without TLS
+  // Of a listener: it speaks TLS. Of a dialler: for endpoints "tls:host:port".
+  std::shared_ptr<link::TlsContext> tls;
+  std::string tls_name;  // that the dialled peer's certificate must have; empty: the host dialled
   // The TCP peer is a raw serial line (QEMU, ser2net): a bad frame is dropped as on serial. Without
   // it a bad frame ends the connection, because TCP does not damage bytes.
   bool tcp_lossy = false;
@@ -49,12 +58,13 @@ class LinkRunner {
   virtual asio::awaitable<void> stop() = 0;  // idempotent; ends the session with BYE
 };
 
-// endpoint: a serial path ("/dev/ttyACM0"), or "tcp:host:port" to dial.
+// endpoint: a serial path ("/dev/ttyACM0"), or "tcp:host:port" or "tls:host:port" to dial.
 std::unique_ptr<LinkRunner> make_link_runner(asio::io_context& io, const Clock& clock,
                                              std::string endpoint, LinkOptions options,
                                              LinkHost& host);
-// Accepts boards that dial in; endpoints are "tcp-in:addr:port". At most max_pending connections
-// without HELLO_ACK. Errors of the factory: ALREADY_EXISTS (port in use, with the remedy).
+// Accepts boards that dial in; endpoints are "tcp-in:addr:port" ("tls-in:" with options.tls). At
+// most max_pending connections without HELLO_ACK. Errors of the factory: ALREADY_EXISTS (port in
+// use, with the remedy).
 Result<std::unique_ptr<LinkRunner>> make_tcp_listener(asio::io_context& io, const Clock& clock,
                                                       const std::string& address,
                                                       std::uint16_t port, LinkOptions options,

@@ -16,12 +16,11 @@ constexpr int kHelloTries = 8;                   // the deadline ends it
 // Shared by its coroutines and the runner; host_ is null once the runner has gone.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
-  Listener(asio::io_context& io, const Clock& clock, tcp::acceptor acceptor, std::string endpoint,
-           LinkOptions options, LinkHost& host, int max_pending)
+  Listener(asio::io_context& io, const Clock& clock, tcp::acceptor acceptor, LinkOptions options,
+           LinkHost& host, int max_pending)
       : io_(io),
         clock_(clock),
         acceptor_(std::move(acceptor)),
-        endpoint_(std::move(endpoint)),
         options_(std::move(options)),
         host_(&host),
         max_pending_(max_pending),
@@ -79,20 +78,45 @@ class Listener : public std::enable_shared_from_this<Listener> {
         socket.close(ec);
         continue;
       }
-      const std::string name = fmt::format("tcp-in:{}:{}", peer.address().to_string(), peer.port());
-      spawn(serve(self, link::make_tcp_link(std::move(socket), name), name));
+      const std::string name = fmt::format("{}-in:{}:{}", options_.tls ? "tls" : "tcp",
+                                           peer.address().to_string(), peer.port());
+      spawn(receive(self, std::move(socket), name));
+    }
+  }
+
+  // Until it is over the connection counts as pending.
+  asio::awaitable<void> receive(std::shared_ptr<Listener> self, tcp::socket socket,
+                                std::string name) {
+    ++pending_;
+    const SteadyTime deadline = std::chrono::steady_clock::now() + options_.hello_deadline;
+    if (!options_.tls) {
+      co_await serve(self, link::make_tcp_link(std::move(socket), name), name, deadline);
+      co_return;
+    }
+    const auto link = co_await link::accept_tls(io_, std::move(socket), options_.tls, name,
+                                                options_.hello_deadline);
+    if (link.ok() && !stopped_) {
+      co_await serve(self, *link, name, deadline);
+      co_return;
+    }
+    --pending_;
+    if (link.ok()) {
+      (*link)->close();
+    } else if (!stopped_ && host_ != nullptr) {
+      host_->on_refused(name, reason_of(link.status(), "TLS_REFUSED",
+                                        "see `odtctl doctor`; certificates and keys are those of "
+                                        "[boards] in odtd.toml"));
     }
   }
 
   asio::awaitable<void> serve(std::shared_ptr<Listener> self, std::shared_ptr<link::ByteLink> link,
-                              std::string name) {
-    ++pending_;
+                              std::string name, SteadyTime until) {
     auto pipe = std::make_shared<FramePipe>(io_, std::move(link), !options_.tcp_lossy);
     pipe->start();
     auto session =
         std::make_shared<SessionImpl>(io_, clock_, options_, pipe, memory_, name, random_);
     const auto place = sessions_.insert(sessions_.end(), session);
-    asio::steady_timer deadline(io_, options_.hello_deadline);
+    asio::steady_timer deadline(io_, until);
     deadline.async_wait([weak = std::weak_ptr<SessionImpl>(session)](boost::system::error_code ec) {
       const auto late = weak.lock();
       if (!ec && late && !late->alive()) {
@@ -121,7 +145,6 @@ class Listener : public std::enable_shared_from_this<Listener> {
   asio::io_context& io_;
   const Clock& clock_;
   tcp::acceptor acceptor_;
-  std::string endpoint_;
   LinkOptions options_;
   LinkHost* host_;
   int max_pending_, pending_ = 0, running_ = 0;
@@ -155,11 +178,11 @@ Result<std::unique_ptr<LinkRunner>> make_tcp_listener(asio::io_context& io, cons
                                                       const std::string& address,
                                                       std::uint16_t port, LinkOptions options,
                                                       LinkHost& host, int max_pending) {
-  auto acceptor = link::listen_tcp(io, address, port, options.insecure_tcp);
+  auto acceptor =
+      link::listen_tcp(io, address, port, options.insecure_tcp || options.tls != nullptr);
   if (!acceptor.ok()) return acceptor.status();
   return std::unique_ptr<LinkRunner>(std::make_unique<ListenerRunner>(std::make_shared<Listener>(
-      io, clock, *std::move(acceptor), fmt::format("tcp-in:{}:{}", address, port),
-      std::move(options), host, max_pending)));
+      io, clock, *std::move(acceptor), std::move(options), host, max_pending)));
 }
 
 }  // namespace odt::session
