@@ -14,6 +14,9 @@ macro(odt_board_load name)
   set(BOARD_DEFINITIONS)
   set(BOARD_NVM OFF)
   set(BOARD_CAPTURE OFF)
+  set(BOARD_LIMITS)
+  set(BOARD_WITHOUT)
+  set(BOARD_ARENA_MIN 16K)
   include("${ODT_BOARDS_DIR}/${name}/board.cmake")
 endmacro()
 
@@ -32,6 +35,12 @@ macro(odt_board_options)
   if(NOT BOARD_CAPTURE)
     add_compile_definitions(APP_CAPTURE=0)
   endif()
+  # Limits of odt/odt.h and app/types.h that are lower here, and parts of odt/ left out:
+  # CONV, GRAPHS, APT, DFP16 (odt/README.md).
+  add_compile_definitions(${BOARD_LIMITS})
+  foreach(part IN LISTS BOARD_WITHOUT)
+    add_compile_definitions(ODT_WITH_${part}=0)
+  endforeach()
   # For size; odt/CMakeLists.txt names what is built for speed.
   # GCC 12.2 moves volatile stores out of loops and doubles them: -fno-move-loop-stores.
   add_compile_options(${BOARD_CPU} -mthumb -Os -g -fno-move-loop-stores -ffunction-sections

@@ -64,8 +64,12 @@ void session_hello(app_t* app, const frame_t* f) {
 
 static uint32_t caps(const app_t* app) {
   uint32_t bits = APP_CAP_IDENTIFY | APP_CAP_RESIDENT | APP_CAP_STREAMED | APP_CAP_EVALUATE |
-                  APP_CAP_INFER | APP_CAP_PRECISION | APP_CAP_DFP16 | APP_CAP_GRAPHS |
-                  APP_CAP_BEST_ON_HOST | APP_CAP_TASKS | app->config->extra_caps;
+                  APP_CAP_INFER | APP_CAP_BEST_ON_HOST | APP_CAP_TASKS | app->config->extra_caps;
+  bits |= ODT_WITH_APT ? APP_CAP_PRECISION : APP_CAP_REDUCED;
+  bits |= ODT_WITH_DFP16 ? APP_CAP_DFP16 : APP_CAP_REDUCED;
+  bits |= ODT_WITH_GRAPHS ? APP_CAP_GRAPHS : APP_CAP_REDUCED;
+  bits |= ODT_WITH_CONV ? 0u : APP_CAP_REDUCED | APP_CAP_NO_CONV;
+  bits |= ODT_MAX_OPS < 64 || ODT_MAX_CLASSES < 128 ? APP_CAP_REDUCED : 0u;
   if (app->hal.reset != NULL) bits |= APP_CAP_RESET;
 #if APP_CAPTURE
   bits |= APP_CAP_CAPTURE;

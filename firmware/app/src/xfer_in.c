@@ -205,7 +205,8 @@ static bool plan_weights(app_t* app, odt_error_t* err) {
     odt_run_spec_t spec;
     trainer_default_spec(app, k, &spec);
     /* Layers can differ in k: room for what the size says. */
-    if (spec.rule_set == ODT_RULE_NITI) spec.apt.k_max = app->in.size > size_k8(app) ? 16 : 8;
+    if (ODT_WITH_APT && spec.rule_set == ODT_RULE_NITI)
+      spec.apt.k_max = app->in.size > size_k8(app) ? 16 : 8;
     return trainer_make(app, &spec, false, APP_TRAINER_WEIGHTS, err);
   }
   app->trainer_kind = APP_TRAINER_WEIGHTS;

@@ -57,7 +57,7 @@ odt_status_t odt_trainer_set_k(odt_trainer_t* t, uint32_t layer, uint8_t k, odt_
   if (!t->weights_valid) {
     return odt_fail(err, ODT_FAILED_PRECONDITION, "weights are being written", -1, 0, 1, 1);
   }
-  if (t->spec.apt.k_max == 0) {
+  if (!ODT_WITH_APT || t->spec.apt.k_max == 0) {
     return odt_fail(err, ODT_FAILED_PRECONDITION, "set_k: the run has no apt.k_max", -1, 0, 2, 16);
   }
   if (odt_trainer_done(t) || odt_trainer_epoch_complete(t)) {
@@ -127,7 +127,7 @@ static void check_layer(const odt_apt_t* apt, odt_layer_t* l) {
 }
 
 void odt_apt_after_step(odt_trainer_t* t) {
-  if (t->spec.apt.mode == ODT_APT_OFF) return;
+  if (!ODT_WITH_APT || t->spec.apt.mode == ODT_APT_OFF) return;
   uint32_t done = steps_done(t);
   if (last_check(t, done) != done) return;
   for (uint32_t i = 0; i < t->model->n_layers; i++) check_layer(&t->spec.apt, &t->layers[i]);

@@ -7,7 +7,7 @@
 #include "dfp/dfp.h"
 #include "kernels/layout.h"
 
-static bool is_dfp(const odt_trainer_t* t) { return t->model->arith == ODT_ARITH_DFP16; }
+static bool is_dfp(const odt_trainer_t* t) { return odt_is_dfp16(t->model); }
 static bool has_extension(const odt_trainer_t* t) {
   return is_dfp(t) || odt_run_spec_k_varies(&t->spec);
 }

@@ -62,7 +62,7 @@ static const int8_t* delta_behind(const odt_trainer_t* t, uint32_t j, uint32_t b
 static void single(odt_trainer_t* t, const givers_t* g, const odt_view_t* x, uint32_t n,
                    odt_delta_t* d) {
   const odt_op_t* op = &t->model->ops[g->op];
-  if (odt_has_weights(op)) {
+  if (!ODT_WITH_GRAPHS || odt_has_weights(op)) {
     odt_kernel_t k = odt_kernel_of(t, op);
     odt_kernel_delta(&k, delta_behind(t, g->op, 0), n, d);
     return;
@@ -145,7 +145,7 @@ void odt_pull(odt_trainer_t* t, uint16_t tensor, const odt_view_t* x, uint32_t n
   if (g.n == 0) {
     memset(d.out, 0, (size_t)n * d.count);
     d.zeros = (uint64_t)n * d.count;
-  } else if (g.n == 1) {
+  } else if (!ODT_WITH_GRAPHS || g.n == 1) { /* no branches: one reader */
     single(t, &g, x, n, &d);
   } else {
     several(t, tensor, &g, x, n, &d);

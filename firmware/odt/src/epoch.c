@@ -28,25 +28,25 @@ void odt_epoch_stats_reset(odt_trainer_t* t) {
 }
 
 static size_t weight_bytes(const odt_trainer_t* t, const odt_layer_t* l) {
-  if (t->model->arith != ODT_ARITH_DFP16) return odt_layer_bytes(l, l->dtype);
+  if (!odt_is_dfp16(t->model)) return odt_layer_bytes(l, l->dtype);
   return 2u * (size_t)odt_dfp_stored(t->model, &t->model->ops[l->op]);
 }
 
 /* Offsets, and DFP16's exponents behind them. */
 static size_t offset_bytes(const odt_trainer_t* t, const odt_layer_t* l) {
-  bool dfp = t->model->arith == ODT_ARITH_DFP16;
+  bool dfp = odt_is_dfp16(t->model);
   return 4u * (size_t)l->n_offsets + (dfp ? odt_dfp_blocks(t, l) : 0u);
 }
 
 uint32_t odt_trainer_layer_bytes(const odt_trainer_t* t, uint32_t layer, uint8_t k) {
   const odt_layer_t* l = &t->layers[layer];
-  if (t->model->arith == ODT_ARITH_DFP16) return (uint32_t)weight_bytes(t, l);
+  if (odt_is_dfp16(t->model)) return (uint32_t)weight_bytes(t, l);
   return odt_layer_bytes(l, k > 8 ? ODT_S16 : ODT_S8);
 }
 
 /* M of the weight with ONNX index i. */
 static int32_t weight_at(const odt_trainer_t* t, const odt_layer_t* l, uint32_t i) {
-  if (t->model->arith != ODT_ARITH_DFP16) return odt_layer_get(l, i);
+  if (!odt_is_dfp16(t->model)) return odt_layer_get(l, i);
   return odt_load(l->m, l->dtype, odt_dfp_stored_at(t->model, &t->model->ops[l->op], i));
 }
 
@@ -108,7 +108,7 @@ static uint32_t per_million(uint64_t part, uint64_t whole) {
 }
 
 static uint32_t saturated(const odt_trainer_t* t, const odt_layer_t* l) {
-  bool dfp = t->model->arith == ODT_ARITH_DFP16;
+  bool dfp = odt_is_dfp16(t->model);
   int32_t hi = dfp ? ODT_DFP_MAX : odt_m_max(l->k), n = 0;
   int32_t lo = t->spec.rule_set == ODT_RULE_NITI_LITERAL ? -128 : -hi;
   for (uint32_t i = 0; i < l->n_weights; i++) {

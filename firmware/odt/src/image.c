@@ -79,6 +79,10 @@ static odt_status_t parse_header(odt_open_t* o) {
     return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: arithmetic", -1, p[39], 0,
                     ODT_ARITH_DFP16);
   }
+  if (p[39] == ODT_ARITH_DFP16 && !ODT_WITH_DFP16) {
+    return odt_fail(o->err, ODT_UNIMPLEMENTED, "image: arithmetic: DFP16 is not in this firmware",
+                    -1, p[39], ODT_ARITH_INT8, ODT_ARITH_INT8);
+  }
   m->task = p[38];
   m->arith = p[39];
   odt_status_t st = parse_counts(o);

@@ -17,7 +17,7 @@ typedef struct {
   int16_t lo[ODT_MAX_TENSORS], hi[ODT_MAX_TENSORS]; /* values a tensor can hold */
 } odt_open_t;
 
-static inline bool odt_is_dfp(const odt_open_t* o) { return o->m->arith == ODT_ARITH_DFP16; }
+static inline bool odt_is_dfp(const odt_open_t* o) { return odt_is_dfp16(o->m); }
 /* INVALID_ARGUMENT of op (or tensor) i. */
 static inline odt_status_t odt_bad(const odt_open_t* o, int32_t i, const char* what, int64_t got,
                                    int64_t lo, int64_t hi) {

@@ -95,19 +95,16 @@ static odt_status_t check_sums(const odt_open_t* o, int32_t i, const odt_op_t* o
                   (int64_t)(terms > back ? terms : back), 1, (int64_t)(INT32_MAX / scale / x));
 }
 
-static bool has_weights(const odt_op_t* op) {
-  return op->kind == ODT_OP_CONV2D || op->kind == ODT_OP_LINEAR;
-}
 /* Kinds whose output is shifted and clipped (rule 1.2). */
 static bool has_shift(const odt_op_t* op) {
-  return has_weights(op) || op->kind == ODT_OP_PREQUANT || op->kind == ODT_OP_AVGPOOL ||
+  return odt_has_weights(op) || op->kind == ODT_OP_PREQUANT || op->kind == ODT_OP_AVGPOOL ||
          op->kind == ODT_OP_GAP;
 }
 
 static odt_status_t take_weights(const odt_open_t* o, int32_t i, odt_op_t* op, uint32_t at) {
   bool dfp = odt_is_dfp(o);
   const uint8_t* image = o->m->image;
-  if (!has_weights(op)) {
+  if (!odt_has_weights(op)) {
     return op->n_weights ? odt_bad(o, i, "op: n_weights", op->n_weights, 0, 0) : ODT_OK;
   }
   odt_status_t st = odt_section(o, at, (dfp ? 2ull : 1ull) * op->n_weights, "op: weights_off", i);
@@ -232,8 +229,8 @@ static odt_status_t check_output(odt_open_t* o, int32_t i, const odt_op_t* op) {
 
 static odt_status_t check_exponents(const odt_open_t* o, int32_t i, const odt_op_t* op) {
   int32_t top = ODT_MAX_EXPONENT;
-  if (!has_weights(op) && op->e_w != 0) return odt_bad(o, i, "op: e_w", op->e_w, 0, 0);
-  if ((!has_weights(op) || !odt_is_dfp(o)) && op->e_b != 0) {
+  if (!odt_has_weights(op) && op->e_w != 0) return odt_bad(o, i, "op: e_w", op->e_w, 0, 0);
+  if ((!odt_has_weights(op) || !odt_is_dfp(o)) && op->e_b != 0) {
     return odt_bad(o, i, "op: e_b", op->e_b, 0, 0);
   }
   if (!odt_is_dfp(o)) return ODT_OK;
@@ -269,10 +266,20 @@ static void read_op(odt_op_t* op, const uint8_t* p) {
   op->layer = -1;
 }
 
+/* Kinds that there are, and that this build lacks. */
+static odt_status_t check_built(const odt_open_t* o, int32_t i, const odt_op_t* op) {
+  bool conv = op->kind == ODT_OP_CONV2D && !ODT_WITH_CONV;
+  bool graph = op->kind >= ODT_OP_MAXPOOL && op->kind <= ODT_OP_RESIZE && !ODT_WITH_GRAPHS;
+  if (!conv && !graph) return ODT_OK;
+  return odt_fail(o->err, ODT_UNIMPLEMENTED, "op: kind: not in this firmware", i, op->kind,
+                  ODT_OP_LINEAR, ODT_OP_FLATTEN);
+}
+
 static odt_status_t parse_op(odt_open_t* o, int32_t i, const uint8_t* p) {
   odt_op_t* op = &o->m->ops[i];
   read_op(op, p);
-  odt_status_t st = odt_check_links(o, i, op);
+  odt_status_t st = check_built(o, i, op);
+  if (st == ODT_OK) st = odt_check_links(o, i, op);
   if (st == ODT_OK) st = check_exponents(o, i, op);
   if (st != ODT_OK) return st;
   switch (op->kind) {

@@ -41,6 +41,18 @@ static inline void odt_put64(uint8_t* p, uint64_t v) {
   odt_put32(p + 4, (uint32_t)(v >> 32));
 }
 
+/* False where this build has no DFP16: then what serves it drops out. */
+static inline bool odt_is_dfp16(const odt_model_t* m) {
+  return ODT_WITH_DFP16 && m->arith == ODT_ARITH_DFP16;
+}
+
+static inline bool odt_is_conv(const odt_op_t* op) {
+  return ODT_WITH_CONV && op->kind == ODT_OP_CONV2D;
+}
+static inline bool odt_has_weights(const odt_op_t* op) {
+  return odt_is_conv(op) || op->kind == ODT_OP_LINEAR;
+}
+
 /* Values of one tensor for a batch: sample b is at base + (idx ? idx[b] : b) * stride. */
 typedef struct {
   const uint8_t* base;

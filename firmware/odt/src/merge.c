@@ -63,10 +63,11 @@ static void resize_delta(const odt_pass_t* p, const int8_t* dy, uint32_t first, 
 }
 
 void odt_pass_forward(const odt_pass_t* p, uint8_t* y) {
+  if (!ODT_WITH_GRAPHS || p->op->kind == ODT_OP_PREQUANT) { /* FLATTEN has no forward pass */
+    odt_prequant(p->op, p->in, p->x, y, p->out->dtype);
+    return;
+  }
   switch (p->op->kind) {
-    case ODT_OP_PREQUANT:
-      odt_prequant(p->op, p->in, p->x, y, p->out->dtype);
-      break;
     case ODT_OP_ADD:
       add_forward(p, y);
       break;

@@ -76,7 +76,7 @@ static uint32_t part(const arena_t* a, uint64_t from) { return part_of(a->used -
 
 void odt_lay_out(odt_trainer_t* t, const odt_model_t* m, const odt_run_spec_t* spec, bool resident,
                  void* base, odt_memory_plan_t* plan) {
-  if (m->arith == ODT_ARITH_DFP16) {
+  if (odt_is_dfp16(m)) {
     odt_dfp_lay_out(t, m, spec, resident, base, plan);
     return;
   }

@@ -185,7 +185,7 @@ static odt_status_t take_sums(odt_trainer_t* t, const odt_piece_t* p, odt_error_
 static void clear_values(odt_trainer_t* t, odt_form_t form, uint32_t layer) {
   odt_layer_t* l = &t->layers[layer];
   void* m = form == ODT_FORM_BEST ? l->best_m : l->m;
-  uint32_t bytes = t->model->arith == ODT_ARITH_DFP16
+  uint32_t bytes = odt_is_dfp16(t->model)
                        ? 2u * odt_dfp_stored(t->model, &t->model->ops[l->op])
                        : odt_layer_bytes(l, odt_form_k(l, form) > 8 ? ODT_S16 : ODT_S8);
   if (m != NULL && l->n_weights != 0) memset(m, 0, bytes);
@@ -195,7 +195,7 @@ static odt_status_t check_layer(odt_trainer_t* t, odt_form_t form, const odt_pie
                                 odt_error_t* err) {
   uint8_t want[ODT_STATE_LAYER + ODT_STATE_LAYER_OFFSETS];
   int32_t index = (int32_t)p->layer;
-  bool dfp = t->model->arith == ODT_ARITH_DFP16;
+  bool dfp = odt_is_dfp16(t->model);
   odt_status_t st = dfp ? take_exponent(t, form, p, err) : take_k(t, form, p, err);
   if (st == ODT_OK && form == ODT_FORM_STATE) st = take_sums(t, p, err);
   if (st != ODT_OK) return st;
@@ -226,7 +226,7 @@ static odt_status_t check_values(odt_trainer_t* t, odt_form_t form, const odt_pi
   uint8_t dtype = k > 8 ? ODT_S16 : ODT_S8;
   int32_t hi = odt_m_max(k), lo = k >= 8 ? -(128 << (k - 8)) : -hi;
   uint32_t n = odt_layer_bytes(l, dtype) / odt_elem_bytes(dtype); /* padding is 0 */
-  if (t->model->arith == ODT_ARITH_DFP16) {
+  if (odt_is_dfp16(t->model)) {
     n = odt_dfp_stored(t->model, &t->model->ops[l->op]);
     hi = ODT_DFP_MAX;
     lo = -hi;

@@ -71,14 +71,14 @@ odt_status_t odt_samples_shape(const odt_samples_t* s, const odt_model_t* m, odt
                       1, 0, 0);
     }
     /* Its batches have exponents of their own: what an earlier pass left cannot stand in. */
-    if (m->arith == ODT_ARITH_DFP16) {
+    if (odt_is_dfp16(m)) {
       return odt_fail(err, ODT_FAILED_PRECONDITION, "samples: frozen (DFP16)", -1, 1, 0, 0);
     }
     source = m->cut;
   }
   const odt_tensor_t* in = &m->tensors[source];
   if (s->dtype != in->dtype) return bad(err, "samples: dtype", s->dtype, in->dtype, in->dtype);
-  if (s->dtype == ODT_S16 && m->arith != ODT_ARITH_DFP16 && !odt_samples_frozen(s)) {
+  if (s->dtype == ODT_S16 && !odt_is_dfp16(m) && !odt_samples_frozen(s)) {
     return bad(err, "samples: dtype", s->dtype, ODT_S8, ODT_U8);
   }
   if (s->sample_len != in->count) {
@@ -100,7 +100,7 @@ static odt_status_t check_range16(const odt_samples_t* s, uint32_t i, odt_error_
 
 odt_status_t odt_samples_label(const odt_samples_t* s, const odt_model_t* m, uint32_t i,
                                odt_error_t* err) {
-  if (m->arith == ODT_ARITH_DFP16 && s->dtype == ODT_S16) {
+  if (odt_is_dfp16(m) && s->dtype == ODT_S16) {
     odt_status_t st = check_range16(s, i, err);
     if (st != ODT_OK) return st;
   }

@@ -86,6 +86,9 @@ static odt_status_t check_precision(const odt_run_spec_t* s, const odt_model_t* 
                                     odt_error_t* err) {
   const odt_apt_t* a = &s->apt;
   bool on = a->mode != ODT_APT_OFF;
+  if (!ODT_WITH_APT && (on || a->k_max != 0)) {
+    return odt_fail(err, ODT_UNIMPLEMENTED, "apt: not in this firmware", -1, a->k_max, 0, 0);
+  }
   odt_status_t st = range(err, "apt.mode", a->mode, ODT_APT_OFF, ODT_APT_EPOCHS);
   if (st == ODT_OK && (on || a->k_max != 0)) st = range(err, "apt.k_max", a->k_max, 2, 16);
   if (st == ODT_OK) st = range(err, "apt.offsets", a->offsets, 0, on ? 1 : 0);
@@ -145,14 +148,14 @@ static odt_status_t check_class_weights(const odt_run_spec_t* s, const odt_model
 
 /* The image says what the numbers mean, the rule set what is done with them. */
 static odt_status_t check_arith(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
-  bool dfp = m->arith == ODT_ARITH_DFP16;
+  bool dfp = odt_is_dfp16(m);
   if (dfp) return range(err, "rule_set (DFP16 image)", s->rule_set, ODT_RULE_DFP16, ODT_RULE_DFP16);
   if (s->rule_set != ODT_RULE_DFP16) return ODT_OK;
   return range(err, "rule_set", s->rule_set, ODT_RULE_NITI, ODT_RULE_NITI_LITERAL);
 }
 
 odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, odt_error_t* err) {
-  bool dfp = m->arith == ODT_ARITH_DFP16;
+  bool dfp = odt_is_dfp16(m);
   odt_status_t st = check_arith(s, m, err);
   if (st == ODT_OK && !dfp) st = check_rules(s, err);
   if (st == ODT_OK && !dfp) st = check_precision(s, m, err);

@@ -23,7 +23,7 @@ static int32_t load_weight(int32_t w, int k) {
 }
 
 void odt_load_layer(const odt_trainer_t* t, odt_layer_t* l) {
-  if (t->model->arith == ODT_ARITH_DFP16) {
+  if (odt_is_dfp16(t->model)) {
     odt_dfp_load_layer(t, l);
     return;
   }
@@ -46,7 +46,7 @@ static void init_layer(odt_trainer_t* t, uint32_t i) {
   odt_layer_t* l = &t->layers[i];
   l->op = t->model->layer_op[i];
   const odt_op_t* op = &t->model->ops[l->op];
-  if (t->model->arith == ODT_ARITH_DFP16) {
+  if (odt_is_dfp16(t->model)) {
     init_layer16(t, l, op);
     return;
   }
@@ -196,7 +196,7 @@ static void run_step(odt_trainer_t* t, const odt_samples_t* s, const odt_view_t*
                      odt_step_record_t* rec) {
   memset(rec, 0, sizeof *rec);
   rec->step = t->step;
-  if (t->model->arith == ODT_ARITH_DFP16) {
+  if (odt_is_dfp16(t->model)) {
     odt_dfp_train(t, x, s->labels, n, rec);
   } else {
     step8(t, s, x, n, rec);
@@ -272,7 +272,7 @@ static odt_view_t run_one(odt_trainer_t* t, const uint8_t* sample) {
 
 odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* logits) {
   if (!t->weights_valid) return ODT_FAILED_PRECONDITION;
-  if (t->model->arith == ODT_ARITH_DFP16) {
+  if (odt_is_dfp16(t->model)) {
     odt_dfp_infer(t, sample, logits);
     return ODT_OK;
   }
@@ -283,7 +283,7 @@ odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* 
 
 odt_status_t odt_trainer_score(odt_trainer_t* t, const uint8_t* sample, uint32_t* score) {
   if (t->model->task != ODT_TASK_AUTOENCODE || !t->weights_valid) return ODT_FAILED_PRECONDITION;
-  if (t->model->arith == ODT_ARITH_DFP16) {
+  if (odt_is_dfp16(t->model)) {
     *score = odt_dfp_score(t, sample);
     return ODT_OK;
   }
@@ -297,7 +297,7 @@ odt_status_t odt_trainer_score(odt_trainer_t* t, const uint8_t* sample, uint32_t
 
 odt_status_t odt_trainer_freeze(odt_trainer_t* t, const uint8_t* sample, uint8_t* out) {
   const odt_model_t* m = t->model;
-  if (m->arith == ODT_ARITH_DFP16) return ODT_UNIMPLEMENTED;
+  if (odt_is_dfp16(m)) return ODT_UNIMPLEMENTED;
   if (m->cut == ODT_NO_TENSOR) return ODT_FAILED_PRECONDITION;
   const odt_tensor_t* cut = &m->tensors[m->cut];
   odt_view_t x = {.base = sample, .dtype = m->tensors[m->input].dtype};
@@ -313,7 +313,7 @@ odt_status_t odt_trainer_eval(odt_trainer_t* t, const odt_samples_t* s, uint32_t
   if (!t->weights_valid) return ODT_FAILED_PRECONDITION;
   const odt_model_t* m = t->model;
   if (first > s->count || n > s->count - first) return ODT_OUT_OF_RANGE;
-  if (m->arith == ODT_ARITH_DFP16) {
+  if (odt_is_dfp16(m)) {
     return odt_dfp_eval(t, s, first, n, correct, loss, confusion);
   }
   odt_status_t st = odt_samples_shape(s, m, NULL);

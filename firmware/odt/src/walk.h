@@ -11,9 +11,6 @@ extern "C" {
 /* ---- who reads what (graph.c) -------------------------------------------------------------------
  */
 
-static inline bool odt_has_weights(const odt_op_t* op) {
-  return op->kind == ODT_OP_CONV2D || op->kind == ODT_OP_LINEAR;
-}
 static inline bool odt_trains_weights(const odt_op_t* op) {
   return op->layer >= 0 && !(op->flags & ODT_OP_FLAG_OFFSETS_ONLY);
 }

@@ -14,9 +14,15 @@
 #define APP_MTU FRAME_MTU_DEFAULT
 #define APP_CHUNK 512u
 #define APP_RSP_MAX 448u
+#ifndef APP_EVENTS
 #define APP_EVENTS 16u
+#endif
+#ifndef APP_EVENT_BYTES
 #define APP_EVENT_BYTES 1024u
+#endif
+#ifndef APP_LOGS
 #define APP_LOGS 4u
+#endif
 #define APP_LOG_TEXT 97u
 #define APP_IDLE_MS 50u
 #define APP_LINK_DOWN_MS 5000u
@@ -41,6 +47,8 @@
 #define APP_CAP_BEST_ON_HOST 0x1000u
 #define APP_CAP_TASKS 0x2000u
 #define APP_CAP_CAPTURE 0x8000u
+#define APP_CAP_REDUCED 0x10000u
+#define APP_CAP_NO_CONV 0x20000u
 
 #define APP_STEER 8u
 

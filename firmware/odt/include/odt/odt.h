@@ -18,12 +18,34 @@ extern "C" {
 #endif
 
 #define ODT_RULES_VERSION 1u
-#define ODT_MAX_OPS 64
-#define ODT_MAX_TENSORS 65
-#define ODT_MAX_LAYERS 16 /* trainable compute layers */
-#define ODT_MAX_CLASSES 128
+/* What models and settings may have; a small board's build sets them lower (board.cmake). */
+#ifndef ODT_MAX_OPS
+#define ODT_MAX_OPS 64 /* at most */
+#endif
+#define ODT_MAX_TENSORS (ODT_MAX_OPS + 1)
+#ifndef ODT_MAX_LAYERS
+#define ODT_MAX_LAYERS 16 /* trainable compute layers; at most */
+#endif
+#ifndef ODT_MAX_CLASSES
+#define ODT_MAX_CLASSES 128 /* at most */
+#endif
 #define ODT_MAX_OUTPUTS 4096 /* of a regression or an autoencoder */
 #define ODT_MAX_BATCH 256
+
+/* What a build can do without, to save flash: 0 leaves it out, and images and settings that need it
+ * are refused (UNIMPLEMENTED). */
+#ifndef ODT_WITH_CONV /* CONV2D */
+#define ODT_WITH_CONV 1
+#endif
+#ifndef ODT_WITH_GRAPHS /* operators 5 to 10, and with them branches */
+#define ODT_WITH_GRAPHS 1
+#endif
+#ifndef ODT_WITH_APT /* k that moves during a run: rule 1.12, odt_trainer_set_k */
+#define ODT_WITH_APT 1
+#endif
+#ifndef ODT_WITH_DFP16 /* rule 1.13 */
+#define ODT_WITH_DFP16 1
+#endif
 
 /* Same numbers as odt.device.v1.StatusCode. */
 typedef enum {

@@ -165,7 +165,7 @@ uint32_t odt_dfp_score(odt_trainer_t* t, const uint8_t* sample) {
 odt_status_t odt_trainer_infer16(odt_trainer_t* t, const uint8_t* sample, int16_t* logits,
                                  int32_t* exponent) {
   const odt_model_t* m = t->model;
-  if (!t->weights_valid || m->arith != ODT_ARITH_DFP16) return ODT_FAILED_PRECONDITION;
+  if (!t->weights_valid || !odt_is_dfp16(m)) return ODT_FAILED_PRECONDITION;
   odt_view_t x = {.base = sample, .dtype = m->tensors[m->input].dtype};
   odt_dfp_forward(t, &x, 1);
   memcpy(logits, odt_dfp_act(&t->dfp, m->logits), 2u * (size_t)m->n_classes);

@@ -7,7 +7,7 @@
 uint32_t odt_kernel_scratch(const odt_op_t* op, const odt_tensor_t* in, const odt_tensor_t* out,
                             uint32_t batch) {
   if (op->kind == ODT_OP_LINEAR) return odt_dense_scratch(op, in->count, batch);
-  return op->kind == ODT_OP_CONV2D ? odt_conv_scratch(op, in, out, batch) : 0;
+  return odt_is_conv(op) ? odt_conv_scratch(op, in, out, batch) : 0;
 }
 
 odt_matrix_t odt_matrix_of(const odt_kernel_t* k, uint32_t cols) {
@@ -113,18 +113,18 @@ void odt_clear(int32_t* p, uint32_t n) {
 }
 
 void odt_kernel_forward(const odt_kernel_t* k, const odt_view_t* x, uint32_t n, uint8_t* y) {
-  if (k->op->kind == ODT_OP_LINEAR) {
-    odt_dense_forward(k, x, n, y);
-  } else {
+  if (odt_is_conv(k->op)) {
     odt_conv_forward(k, x, n, y);
+  } else {
+    odt_dense_forward(k, x, n, y);
   }
 }
 
 static void delta(const odt_kernel_t* k, const int8_t* dy, uint32_t n, const odt_sink_t* sink) {
-  if (k->op->kind == ODT_OP_LINEAR) {
-    odt_dense_delta(k, dy, n, sink);
-  } else {
+  if (odt_is_conv(k->op)) {
     odt_conv_delta(k, dy, n, sink);
+  } else {
+    odt_dense_delta(k, dy, n, sink);
   }
 }
 
@@ -159,9 +159,9 @@ void odt_kernel_delta_add(const odt_kernel_t* k, const int8_t* dy, uint32_t n, i
 void odt_kernel_grad(const odt_kernel_t* k, const odt_view_t* x, const int8_t* dy, uint32_t n,
                      odt_update_t* u) {
   odt_update_prepare(u);
-  if (k->op->kind == ODT_OP_LINEAR) {
-    odt_dense_grad(k, x, dy, n, u);
-  } else {
+  if (odt_is_conv(k->op)) {
     odt_conv_grad(k, x, dy, n, u);
+  } else {
+    odt_dense_grad(k, x, dy, n, u);
   }
 }
