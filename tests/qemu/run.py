@@ -73,6 +73,8 @@ def tests_of(bin_dir, folder, state):
                                          "--sim-options=--drop-ppm 30 --corrupt-ppm 30 --fault-seed 7"), 120)
     for board in NVM_BOARDS:
         yield f"qemu/nvm-{board}", here("nvm.py", board, *common), 300
+    for board in BOARDS[1:]:
+        yield f"qemu/hal-{board}", here("hal.py", board, *common), 240
     for board in BOARDS:
         for script in ("life",) if board in SAME_LINK else ("life", "dial"):
             yield f"qemu/{script}-{board}", here(script + ".py", board, *common), 120

@@ -5,6 +5,7 @@
 #define SYST_RVR 0xE000E014u
 #define SYST_CVR 0xE000E018u
 #define NVIC_ISER 0xE000E100u
+#define NVIC_IPR 0xE000E400u
 #define TICK_US 10000u
 
 static volatile uint32_t ticks;
@@ -41,4 +42,14 @@ static uint64_t now(void) {
 uint32_t clock_us(void) { return (uint32_t)now(); }
 uint32_t clock_ms(void) { return (uint32_t)(now() / 1000u); }
 
-void irq_enable(uint32_t number) { REG32(NVIC_ISER + number / 32u * 4u) = 1u << (number % 32u); }
+void irq_enable(uint32_t number) {
+#ifdef BOARD_WATCHDOG_IRQ
+  const uint32_t priority = number == BOARD_WATCHDOG_IRQ ? 0u : 0x40u;
+#else
+  const uint32_t priority = 0x40u;
+#endif
+  const uint32_t shift = number % 4u * 8u;
+  const uint32_t word = NVIC_IPR + number / 4u * 4u;
+  REG32(word) = (REG32(word) & ~(0xFFu << shift)) | priority << shift;
+  REG32(NVIC_ISER + number / 32u * 4u) = 1u << (number % 32u);
+}

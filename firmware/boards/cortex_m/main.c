@@ -6,6 +6,8 @@
 #define RX_WINDOW ((uint32_t)(BOARD_RX_WINDOW))
 #define RX_RING (RX_WINDOW + 768u)
 
+#define LOG_CRITICAL 5
+
 extern uint8_t __arena_start[], __arena_end[];
 
 typedef struct {
@@ -21,6 +23,7 @@ static app_t app;
 static uint64_t epochs[BOARD_EPOCH_BYTES / 8];
 _Static_assert(sizeof epochs >= sizeof(app_epoch_t), "not even one epoch's record fits");
 static board_identity_t identity;
+static uint32_t fed_ms;
 
 void uart_received(uint8_t byte) {
   const uint32_t next = rx.head + 1 == RX_RING ? 0 : rx.head + 1;
@@ -71,6 +74,14 @@ static void led(void* ctx, bool on) {
   (void)ctx;
   board_led(on);
 }
+/* Often enough, and not at every byte that comes: it is slow where the bus is. */
+static void feed(void* ctx) {
+  (void)ctx;
+  const uint32_t now = clock_ms();
+  if (now - fed_ms < 100u) return;
+  fed_ms = now;
+  board_watchdog_feed();
+}
 static uint32_t high_water(void* ctx) {
   (void)ctx;
   return stack_used();
@@ -86,7 +97,12 @@ static void sleep_until_interrupt(void) {
 
 int main(void);
 int main(void) {
+  board_reset_t started;
+  char fault[FAULT_TEXT];
+  board_clock_init();
+  reset_read(&started);
   identity_read(&identity);
+  board_watchdog_start();
   clock_init(kBoard.cpu_hz);
   board_uart_init();
   const hal_t hal = {.uart_read = uart_read,
@@ -96,14 +112,15 @@ int main(void) {
                      .entropy = entropy,
                      .reset = reset,
                      .led = led,
+                     .watchdog_feed = feed,
                      .stack_high_water = high_water,
                      .nvm = board_nvm()};
   const app_config_t config = {.board = kBoard.name,
                                .core = kBoard.core,
                                .uid = identity.uid,
                                .uid_size = identity.uid_size,
-                               .reset_reason = identity.reset_reason,
-                               .reset_count = identity.reset_count,
+                               .reset_reason = (uint8_t)started.reason,
+                               .reset_count = started.count,
                                .extra_caps = identity.has_seed ? 0u : APP_CAP_WEAK_ENTROPY,
                                .max_poll_ms = 250,
                                .rx_window = RX_WINDOW,
@@ -113,7 +130,15 @@ int main(void) {
                                .epoch_bytes = sizeof epochs,
                                .epoch_capacity = APP_EVENTS};
   app_init(&app, &config, &hal);
+  bool untold = fault_text(fault);
+  if (untold) app_log(&app, LOG_CRITICAL, fault);
   for (;;) {
-    if (!app_poll(&app) && app.link.tx_size == 0) sleep_until_interrupt();
+    if (app_poll(&app) || app.link.tx_size != 0) continue;
+    /* Kept until a host has had it: boards may start again before one comes. */
+    if (untold && app.link.session != 0 && app.logs.count == 0) {
+      untold = false;
+      fault_forget();
+    }
+    sleep_until_interrupt();
   }
 }

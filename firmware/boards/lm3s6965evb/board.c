@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "cmsdk_watchdog.h"
+
 #define UART0 0x4000C000u
 #define DR (UART0 + 0x00u)
 #define FR (UART0 + 0x18u)
@@ -15,6 +17,9 @@
 #define FR_RX_EMPTY 0x10u
 #define FR_TX_FULL 0x20u
 
+#define WATCHDOG 0x40000000u
+#define SYSCTL_RESC 0x400FE05Cu
+#define SYSCTL_RCGC0 0x400FE100u
 #define SYSCTL_RCGC1 0x400FE104u
 #define SYSCTL_RCGC2 0x400FE108u
 #define GPIOA_AFSEL 0x40004420u
@@ -55,4 +60,18 @@ bool board_uart_put(uint8_t byte) {
 
 void board_led(bool on) { REG32(GPIOF_LED) = on ? 1u : 0u; }
 
-const hal_nvm_t* board_nvm(void) { return NULL; }
+/* QEMU's model sets no flag. */
+uint32_t board_reset_cause(void) {
+  const uint32_t flags = REG32(SYSCTL_RESC);
+  REG32(SYSCTL_RESC) = 0;
+  if ((flags & 8u) != 0) return RESET_WATCHDOG;
+  return (flags & 6u) != 0 ? RESET_POWER_ON : RESET_UNKNOWN; /* brown-out too */
+}
+
+void board_watchdog_start(void) {
+  REG32(SYSCTL_RCGC0) |= 8u;
+  cmsdk_watchdog_start(WATCHDOG, kBoard.cpu_hz);
+  irq_enable(BOARD_WATCHDOG_IRQ);
+}
+
+void board_watchdog_feed(void) { cmsdk_watchdog_feed(WATCHDOG); }

@@ -1,5 +1,5 @@
 set(BOARD_CPU -mcpu=cortex-m7 -mfloat-abi=soft)
-set(BOARD_DRIVERS mps cmsdk_uart sbcon_eeprom)
+set(BOARD_DRIVERS mps cmsdk_uart cmsdk_watchdog sbcon_eeprom)
 set(BOARD_NVM ON)
 set(BOARD_CAPTURE ON)
 set(BOARD_FLASH_ORIGIN 0x00000000)

@@ -8,4 +8,6 @@ const mps_t kMps = {.uart0 = 0x50200000u,
                     .uart_hz = 20000000u,
                     .rx_irq = 32u,
                     .fpgaio = 0x50302000u,
-                    .shield1_i2c = 0x5020D000u};
+                    .shield1_i2c = 0x5020D000u,
+                    .watchdog = 0x50081000u,
+                    .watchdog_hz = 20000000u};

@@ -9,4 +9,6 @@ const mps_t kMps = {.uart0 = 0x51303000u,
                     .uart_hz = 32000000u,
                     .rx_irq = 32u,
                     .fpgaio = 0x51302000u,
-                    .shield1_i2c = 0x51206000u};
+                    .shield1_i2c = 0x51206000u,
+                    .watchdog = 0x50081000u,
+                    .watchdog_hz = 32000000u};

@@ -1,6 +1,6 @@
 # CPU0 of the SSE-200 has neither DSP extension nor FPU. Data lies in the DDR (2 GB); 4 MB of it is used.
 set(BOARD_CPU -mcpu=cortex-m33+nodsp -mfloat-abi=soft)
-set(BOARD_DRIVERS mps cmsdk_uart sbcon_eeprom)
+set(BOARD_DRIVERS mps cmsdk_uart cmsdk_watchdog sbcon_eeprom)
 set(BOARD_NVM ON)
 set(BOARD_CAPTURE ON)
 set(BOARD_FLASH_ORIGIN 0x10000000)

@@ -1,5 +1,5 @@
 /* Arm MPS3 with AN547: Cortex-M55 with Helium, secure world only (the secure aliases). The
- * peripherals run at 25 MHz. */
+ * peripherals run at 25 MHz, the watchdog at the slow clock. */
 #include "board.h"
 
 #include "mps.h"
@@ -9,4 +9,6 @@ const mps_t kMps = {.uart0 = 0x59303000u,
                     .uart_hz = 25000000u,
                     .rx_irq = 33u,
                     .fpgaio = 0x59302000u,
-                    .shield1_i2c = 0x59206000u};
+                    .shield1_i2c = 0x59206000u,
+                    .watchdog = 0x5802E000u,
+                    .watchdog_hz = 32768u};

@@ -1,6 +1,6 @@
 # Helium needs the FPU's registers: hard-float. Code lies in the ITCM, data in the SRAM.
 set(BOARD_CPU -mcpu=cortex-m55 -mfloat-abi=hard)
-set(BOARD_DRIVERS mps cmsdk_uart sbcon_eeprom)
+set(BOARD_DRIVERS mps cmsdk_uart cmsdk_watchdog sbcon_eeprom)
 set(BOARD_NVM ON)
 set(BOARD_CAPTURE ON)
 set(BOARD_FLASH_ORIGIN 0x00000000)

@@ -2,8 +2,6 @@
  * non-volatile memory, no watchdog, no LED. */
 #include "board.h"
 
-#include <stddef.h>
-
 #include "stm32_usart.h"
 
 #define USART1_IRQ 37u
@@ -19,5 +17,3 @@ void board_uart_init(void) {
 
 void board_irq(void) { stm32_usart_irq(&kUart); }
 bool board_uart_put(uint8_t byte) { return stm32_usart_put(&kUart, byte); }
-void board_led(bool on) { (void)on; }
-const hal_nvm_t* board_nvm(void) { return NULL; }

@@ -2,7 +2,7 @@
 # core's: odtc estimates times with it. FIRMWARE_*: budgets of what the firmware itself may take (RAM without arena and
 # stack), held by tests/gates/check_firmware.sh; odtc fit reckons with them.
 set(BOARD_CPU -mcpu=cortex-m33 -mfloat-abi=soft)
-set(BOARD_DRIVERS)
+set(BOARD_DRIVERS) # files of boards/cortex_m: stm32_usart, ...
 set(BOARD_FLASH_ORIGIN 0x08000000)
 set(BOARD_FLASH_SIZE 512K)
 set(BOARD_RAM_ORIGIN 0x20000000)

@@ -59,8 +59,9 @@ class TiFolder : public testing::Test {
                    ODT_SRC + "/../include -o " + object);
     if (o.code != 0) return o;
     o = run(gcc + object + sources(out) + library("arm-none-eabi-gcc") + " " + ODT_TI_TESTS +
-            "/qemu_board.c " + boards + "/cortex_m/startup.c -I" + boards + "/cortex_m -I" +
-            boards + "/../hal/include -fno-move-loop-stores -ffunction-sections " +
+            "/qemu_board.c " + boards + "/cortex_m/startup.c " + boards + "/cortex_m/reset.c -I" +
+            boards + "/cortex_m -I" + boards +
+            "/../hal/include -fno-move-loop-stores -ffunction-sections " +
             "-nostartfiles --specs=nano.specs --specs=nosys.specs -Wl,--gc-sections " +
             "-Wl,--no-warn-rwx-segments -Wl,--defsym=end=__arena_start -T " + ODT_TI_BUILD +
             "/ti_link.ld" + " -o " + program);
