@@ -50,6 +50,7 @@ struct DeviceState {
   bool has_weights = false;
   std::uint32_t oldest_unacked_epoch = 0;
   BestWait best_wait = BestWait::kNone;
+  std::uint32_t sensor_channels = 0, sensor_rate_milli_hz = 0, sensor_dtype = 0;  // 0: none
 };
 
 enum class Resource : std::uint8_t {
@@ -61,6 +62,7 @@ enum class Resource : std::uint8_t {
   kState = 6,
   kEvalResult = 7,
   kInferInput = 8,
+  kWindow = 9,
 };
 enum class SampleRole : std::uint8_t { kNone = 0, kTrain = 1, kHeldout = 2, kTest = 3 };
 
@@ -94,6 +96,44 @@ struct EvalReport {
 struct InferReport {
   std::vector<std::int8_t> logits;
   std::uint32_t predicted = 0;
+};
+
+// CAPTURE_START and what follows it (CAP 15); ranges: device.proto.
+enum class CaptureTrigger : std::uint8_t { kAlways = 0, kLevel = 1, kButton = 2 };
+struct LabelRule {
+  enum class Of : std::uint8_t { kMean = 1, kMax = 2, kRange = 3 };
+  Of of = Of::kMean;
+  std::uint32_t channel = 0;
+  std::int32_t min = 0, max = 0;
+  std::uint32_t label = 0;
+};
+struct CaptureSettings {
+  std::uint32_t window_steps = 0, stride_steps = 0, slots = 0;
+  std::vector<std::int32_t> mul;  // none, one, or one per channel
+  std::vector<std::int64_t> add;
+  std::uint32_t shift = 0;
+  CaptureTrigger trigger = CaptureTrigger::kAlways;
+  std::uint32_t trigger_channel = 0, trigger_level = 0;
+  std::vector<LabelRule> rules;
+  std::optional<std::uint32_t> button_label, label;
+  SampleRole keep = SampleRole::kNone;
+  std::uint32_t heldout_every = 0;
+  std::uint32_t channels = 0, dtype = 0;  // of a sensor that the host feeds
+};
+struct CapturedWindow {
+  std::uint32_t id = 0, time_ms = 0;  // of the board's uptime
+  std::optional<std::uint32_t> label;
+  SampleRole kept = SampleRole::kNone;
+  bool by_rule = false, by_button = false;
+};
+struct CaptureState {
+  bool active = false;
+  std::uint32_t captured = 0, lost_windows = 0, lost_steps = 0;
+  std::uint64_t steps = 0;
+  std::uint32_t kept_train = 0, kept_heldout = 0, not_kept = 0;
+  std::uint32_t window_steps = 0, channels = 0, dtype = 0;
+  std::vector<CapturedWindow> windows;
+  bool more = false;
 };
 
 }  // namespace odt::model

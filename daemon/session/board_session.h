@@ -95,8 +95,25 @@ class BoardSession {
                                                                std::uint32_t slot) = 0;
   virtual asio::awaitable<Result<model::EvalReport>> get_eval(std::uint32_t eval_id) = 0;
   virtual asio::awaitable<Result<model::InferReport>> infer() = 0;
+  // Windows of the board's sensor (CAP 15).
+  using Captured = asio::awaitable<Result<model::CaptureState>>;
+  virtual Captured capture_start(model::CaptureSettings) { return no_capture(); }
+  virtual Captured capture_stop() { return no_capture(); }
+  virtual Captured get_windows(std::uint32_t /*from_id*/) { return no_capture(); }
+  virtual Captured label_window(std::uint32_t /*window_id*/, std::uint32_t /*label*/,
+                                model::SampleRole /*keep*/) {
+    return no_capture();
+  }
+  // At most kFeedBytes, whole time steps; `first` counts from the capture's start.
+  static constexpr std::size_t kFeedBytes = 384;
+  virtual Captured feed_sensor(std::uint64_t /*first*/, std::string /*steps*/) {
+    return no_capture();
+  }
   virtual asio::awaitable<Status> identify(std::uint32_t seconds) = 0;
   virtual asio::awaitable<Status> reset() = 0;
+
+ private:
+  static Captured no_capture() { co_return absl::UnimplementedError("capture"); }
 };
 
 }  // namespace odt::session

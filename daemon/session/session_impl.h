@@ -90,6 +90,12 @@ class SessionImpl final : public BoardSession,
                                                        std::uint32_t slot) override;
   asio::awaitable<Result<model::EvalReport>> get_eval(std::uint32_t eval_id) override;
   asio::awaitable<Result<model::InferReport>> infer() override;
+  Captured capture_start(model::CaptureSettings settings) override;
+  Captured capture_stop() override;
+  Captured get_windows(std::uint32_t from_id) override;
+  Captured label_window(std::uint32_t window_id, std::uint32_t label,
+                        model::SampleRole keep) override;
+  Captured feed_sensor(std::uint64_t first, std::string steps) override;
   asio::awaitable<Status> identify(std::uint32_t seconds) override;
   asio::awaitable<Status> reset() override;
 
@@ -139,6 +145,7 @@ class SessionImpl final : public BoardSession,
   // As exchange(); asks again while the board answers ACCEPTED.
   asio::awaitable<Result<wire::Answer>> call(std::string payload);
   asio::awaitable<Status> call_status(std::string payload);
+  Captured capture(std::string request);
 
   // session_events.cpp
   void on_event(const wire::Frame& frame);

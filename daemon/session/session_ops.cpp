@@ -141,6 +141,32 @@ asio::awaitable<Result<model::InferReport>> SessionImpl::infer() {
   co_return take<model::InferReport>(answer, "inference");
 }
 
+BoardSession::Captured SessionImpl::capture(std::string request) {
+  Result<wire::Answer> answer = co_await call(std::move(request));
+  co_return take<model::CaptureState>(answer, "windows");
+}
+
+BoardSession::Captured SessionImpl::capture_start(model::CaptureSettings settings) {
+  return capture(wire::request::capture_start(settings));
+}
+
+BoardSession::Captured SessionImpl::capture_stop() {
+  return capture(wire::request::capture_stop());
+}
+
+BoardSession::Captured SessionImpl::get_windows(std::uint32_t from_id) {
+  return capture(wire::request::get_windows(from_id));
+}
+
+BoardSession::Captured SessionImpl::label_window(std::uint32_t window_id, std::uint32_t label,
+                                                 model::SampleRole keep) {
+  return capture(wire::request::label_window(window_id, label, keep));
+}
+
+BoardSession::Captured SessionImpl::feed_sensor(std::uint64_t first, std::string steps) {
+  return capture(wire::request::feed_sensor(first, steps));
+}
+
 asio::awaitable<Status> SessionImpl::identify(std::uint32_t seconds) {
   return call_status(wire::request::identify(seconds));
 }

@@ -57,6 +57,11 @@ std::string infer();
 std::string get_telemetry_from(std::uint32_t event_id);
 std::string identify(std::uint32_t seconds);
 std::string reset();
+std::string capture_start(const model::CaptureSettings& settings);
+std::string capture_stop();
+std::string get_windows(std::uint32_t from_id);
+std::string label_window(std::uint32_t window_id, std::uint32_t label, model::SampleRole keep);
+std::string feed_sensor(std::uint64_t first, std::string_view steps);
 
 }  // namespace request
 }  // namespace odt::wire

@@ -122,6 +122,9 @@ model::DeviceState device_state(const pb::State& m) {
   s.oldest_unacked_epoch = m.oldest_unacked_epoch();
   if (m.best_wait() <= static_cast<std::uint32_t>(model::BestWait::kWanted))
     s.best_wait = static_cast<model::BestWait>(m.best_wait());
+  s.sensor_channels = m.sensor_channels();
+  s.sensor_rate_milli_hz = m.sensor_rate_milli_hz();
+  s.sensor_dtype = m.sensor_dtype();
   return s;
 }
 
@@ -137,6 +140,44 @@ model::InferReport infer_report(const pb::InferResult& m) {
   }
   report.predicted = m.predicted();
   return report;
+}
+
+std::uint32_t le32(const std::string& bytes, std::size_t at) {
+  std::uint32_t v = 0;
+  for (std::size_t i = 4; i-- > 0;) v = v << 8 | static_cast<std::uint8_t>(bytes[at + i]);
+  return v;
+}
+
+model::CaptureState capture_state(const pb::Windows& m) {
+  constexpr std::size_t kEntry = 12;
+  model::CaptureState c;
+  c.active = m.active();
+  c.captured = m.captured();
+  c.lost_windows = m.lost_windows();
+  c.lost_steps = m.lost_steps();
+  c.steps = m.steps();
+  c.kept_train = m.kept_train();
+  c.kept_heldout = m.kept_heldout();
+  c.not_kept = m.not_kept();
+  c.window_steps = m.window_steps();
+  c.channels = m.channels();
+  c.dtype = m.dtype();
+  c.more = m.more();
+  for (std::size_t at = 0; at + kEntry <= m.entries().size(); at += kEntry) {
+    model::CapturedWindow w;
+    w.id = le32(m.entries(), at);
+    w.time_ms = le32(m.entries(), at + 4);
+    if (const auto label = static_cast<std::int8_t>(m.entries()[at + 8]); label >= 0)
+      w.label = static_cast<std::uint32_t>(label);
+    const auto flags = static_cast<std::uint8_t>(m.entries()[at + 9]);
+    w.kept = (flags & 1u) != 0   ? model::SampleRole::kTrain
+             : (flags & 2u) != 0 ? model::SampleRole::kHeldout
+                                 : model::SampleRole::kNone;
+    w.by_rule = (flags & 4u) != 0;
+    w.by_button = (flags & 8u) != 0;
+    c.windows.push_back(w);
+  }
+  return c;
 }
 
 Status board_error(const pb::Error& e) {
@@ -176,6 +217,9 @@ Result<Answer> decode_response(std::string_view payload) {
       break;
     case pb::Response::kTelemetry:
       answer.result = TelemetryRange{m.telemetry().first(), m.telemetry().next()};
+      break;
+    case pb::Response::kWindows:
+      answer.result = capture_state(m.windows());
       break;
     default:  // not set, or what nobody here asks for
       break;

@@ -229,4 +229,61 @@ std::string reset() {
   return r.SerializeAsString();
 }
 
+std::string capture_start(const model::CaptureSettings& s) {
+  pb::Request r;
+  pb::CaptureStart& m = *r.mutable_capture_start();
+  m.set_window_steps(s.window_steps);
+  m.set_stride_steps(s.stride_steps);
+  m.set_slots(s.slots);
+  m.mutable_mul()->Assign(s.mul.begin(), s.mul.end());
+  m.mutable_add()->Assign(s.add.begin(), s.add.end());
+  m.set_shift(s.shift);
+  m.set_trigger(static_cast<pb::CaptureStart::Trigger>(s.trigger));
+  m.set_trigger_channel(s.trigger_channel);
+  m.set_trigger_level(s.trigger_level);
+  for (const auto& rule : s.rules) {
+    pb::LabelRule& to = *m.add_rules();
+    to.set_of(static_cast<pb::LabelRule::Of>(rule.of));
+    to.set_channel(rule.channel);
+    to.set_min(rule.min);
+    to.set_max(rule.max);
+    to.set_label(rule.label);
+  }
+  m.set_button_label(s.button_label ? *s.button_label + 1 : 0);
+  m.set_label(s.label ? *s.label + 1 : 0);
+  m.set_keep(static_cast<pb::SampleRole>(s.keep));
+  m.set_heldout_every(s.heldout_every);
+  m.set_channels(s.channels);
+  m.set_dtype(s.dtype);
+  return r.SerializeAsString();
+}
+
+std::string capture_stop() {
+  pb::Request r;
+  r.mutable_capture_stop();
+  return r.SerializeAsString();
+}
+
+std::string get_windows(std::uint32_t from_id) {
+  pb::Request r;
+  r.mutable_get_windows()->set_from_id(from_id);
+  return r.SerializeAsString();
+}
+
+std::string label_window(std::uint32_t window_id, std::uint32_t label, model::SampleRole keep) {
+  pb::Request r;
+  pb::LabelWindow& m = *r.mutable_label_window();
+  m.set_window_id(window_id);
+  m.set_label(label);
+  m.set_keep(static_cast<pb::SampleRole>(keep));
+  return r.SerializeAsString();
+}
+
+std::string feed_sensor(std::uint64_t first, std::string_view steps) {
+  pb::Request r;
+  r.mutable_feed_sensor()->set_first(first);
+  r.mutable_feed_sensor()->set_steps(std::string(steps));
+  return r.SerializeAsString();
+}
+
 }  // namespace odt::wire::request

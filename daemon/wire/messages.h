@@ -87,7 +87,7 @@ struct Answer {
   std::uint32_t limit = 0;  // with an error
   std::uint32_t accepted_ms = 0;
   std::variant<std::monostate, model::DeviceState, XferOpened, model::TelemetryFrame,
-               model::EvalReport, model::InferReport, TelemetryRange>
+               model::EvalReport, model::InferReport, TelemetryRange, model::CaptureState>
       result;
 };
 

@@ -24,12 +24,11 @@ static int32_t limit(int64_t v, int32_t lo, int32_t hi) {
 static void convert(const app_t* app, capture_t* c, uint8_t* out) {
   const settings_t* s = &c->set;
   const uint8_t dtype = app->model.tensors[app->model.input].dtype;
-  const int64_t half = s->shift > 0 ? (int64_t)1 << (s->shift - 1u) : 0;
   for (uint32_t ch = 0; ch < c->channels; ch++) {
     const int64_t mul = s->mul_count == 0 ? 1 : s->mul[s->mul_count == 1 ? 0 : ch];
     const int64_t add = s->add_count == 0 ? 0 : s->add[s->add_count == 1 ? 0 : ch];
     for (uint32_t t = 0; t < c->steps; t++) {
-      const int64_t v = (capture_value(c, t, ch) * mul + add + half) >> s->shift;
+      const int64_t v = (capture_value(c, t, ch) * mul + add) >> s->shift;
       const uint32_t at = ch * c->steps + t;
       if (dtype == ODT_U8) {
         out[at] = (uint8_t)limit(v, 0, 255);

@@ -38,6 +38,14 @@ static bool per_channel(response_t* r, const char* what, uint32_t n, uint32_t ch
   return false;
 }
 
+static bool adds_ok(const settings_t* s, response_t* r) {
+  const int64_t limit = (int64_t)1 << 60;
+  for (uint32_t i = 0; i < s->add_count; i++) {
+    if (!in_range(r, "add", s->add[i], -limit, limit)) return false;
+  }
+  return true;
+}
+
 /* What a sample is to the loss: nothing to label where there are no classes. */
 static uint32_t labels_of(const app_t* app) {
   return app->model.task == ODT_TASK_CLASSIFY ? app->model.n_classes : 1;
@@ -92,8 +100,8 @@ static bool settings_ok(const app_t* app, capture_t* c, response_t* r) {
   c->value_size = c->dtype == ODT_S16 ? 2 : 1;
   c->window_bytes = in->count * (in->dtype == ODT_S16 ? 2u : 1u);
   return per_channel(r, "mul", s->mul_count, c->channels) &&
-         per_channel(r, "add", s->add_count, c->channels) &&
-         in_range(r, "shift", s->shift, 0, 30) &&
+         per_channel(r, "add", s->add_count, c->channels) && adds_ok(s, r) &&
+         in_range(r, "shift", s->shift, 0, 40) &&
          in_range(r, "trigger", s->trigger, 0, odt_device_v1_CaptureStart_Trigger_TRIGGER_BUTTON) &&
          in_range(r, "trigger_channel", s->trigger_channel, 0, (int64_t)c->channels - 1) &&
          in_range(r, "button_label", s->button_label, 0, labels) &&

@@ -116,7 +116,7 @@ struct Capture : ::testing::Test {
 TEST_F(Capture, AWindowIsChannelByChannelAndScaled) {
   settings.add_mul(1);
   settings.add_mul(-3);
-  settings.add_add(100);
+  settings.add_add(101);
   settings.set_shift(1);
   ASSERT_FALSE(start().has_error());
   ASSERT_FALSE(feed({{0, 1}, {101, 2}, {-300, 3}, {32767, -32768}}).has_error());
@@ -124,7 +124,7 @@ TEST_F(Capture, AWindowIsChannelByChannelAndScaled) {
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].id, 1u);
   EXPECT_EQ(all[0].label, -1);
-  // (v * mul + 100 + 1) >> 1, limited to u8.
+  // (v * mul + 101) >> 1, limited to u8.
   const std::string want{'\x32', '\x65', '\x00', '\xff', '\x31', '\x2f', '\x2e', '\xff'};
   EXPECT_EQ(pull(pb::RESOURCE_WINDOW, 1), want);
 }
@@ -420,7 +420,8 @@ TEST_F(Capture, BadSettingsAreOneErrorEach) {
   EXPECT_EQ(code([](S& s) { s.set_channels(0); }), bad);
   EXPECT_EQ(code([](S& s) { s.set_channels(65); }), bad);
   EXPECT_EQ(code([](S& s) { s.set_dtype(4); }), bad);
-  EXPECT_EQ(code([](S& s) { s.set_shift(31); }), bad);
+  EXPECT_EQ(code([](S& s) { s.set_shift(41); }), bad);
+  EXPECT_EQ(code([](S& s) { s.add_add((std::int64_t{1} << 60) + 1); }), bad);
   EXPECT_EQ(code([](S& s) { s.add_mul(1), s.add_mul(1), s.add_mul(1); }), bad);
   EXPECT_EQ(code([](S& s) { s.add_add(1), s.add_add(1), s.add_add(1); }), bad);
   EXPECT_EQ(code([](S& s) { s.set_trigger(static_cast<S::Trigger>(3)); }), bad);
