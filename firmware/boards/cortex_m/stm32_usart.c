@@ -8,11 +8,11 @@
 
 typedef struct {
   uint32_t cr1, brr, status, rx, tx;
-  uint32_t enable, tx_rx; /* bits of CR1 */
+  uint32_t enable, tx_rx; /* bits of CR1; the later one has FIFOs */
 } layout_t;
 
 static const layout_t kFirst = {0x0C, 0x08, 0x00, 0x04, 0x04, 1u << 13, 0x2Cu};
-static const layout_t kLater = {0x00, 0x0C, 0x1C, 0x24, 0x28, 1u << 0, 0x2Cu};
+static const layout_t kLater = {0x00, 0x0C, 0x1C, 0x24, 0x28, 1u << 29 | 1u, 0x2Cu};
 #define ICR 0x20u
 
 static const layout_t* layout(const stm32_usart_t* u) { return u->later ? &kLater : &kFirst; }

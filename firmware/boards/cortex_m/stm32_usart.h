@@ -1,5 +1,5 @@
-/* ST's USART in its first layout (F1, F2, F4: SR and DR) and its later one (L4, U5...: ISR, RDR,
- * TDR). Clocks and pins are the board's. */
+/* ST's USART in its first layout (F1, F2, F4: SR and DR) and its later one with FIFOs (G0, G4, H7,
+ * L5, U5: ISR, RDR, TDR). Clocks and pins are the board's. */
 #ifndef ODT_STM32_USART_H
 #define ODT_STM32_USART_H
 

@@ -1,0 +1,17 @@
+# STM32U575ZI on a NUCLEO-U575ZI-Q; TrustZone off, as the chip comes. Untested on hardware.
+# 768 KB: SRAM1, 2 and 3 in one piece. The last 256 KB of flash are the non-volatile memory.
+set(BOARD_CPU -mcpu=cortex-m33 -mfloat-abi=soft)
+set(BOARD_DRIVERS stm32_usart stm32_iwdg stm32u5_flash)
+set(BOARD_DEFINITIONS BOARD_IRQS=64)
+set(BOARD_NVM ON)
+set(BOARD_CAPTURE ON)
+set(BOARD_FLASH_ORIGIN 0x08000000)
+set(BOARD_FLASH_SIZE 1792K)
+set(BOARD_RAM_ORIGIN 0x20000000)
+set(BOARD_RAM_SIZE 768K)
+set(BOARD_STACK_SIZE 8K)
+set(BOARD_EPOCH_BYTES 4096)
+set(BOARD_RX_WINDOW 2048)
+set(BOARD_CLOCK_HZ 160000000)
+set(BOARD_FIRMWARE_RAM 22528)
+set(BOARD_FIRMWARE_FLASH 139264)
