@@ -14,6 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import golden_runs as golden  # noqa: E402
+from tail import model_for  # noqa: E402
 
 bc, pb = golden.bc, golden.pb
 
@@ -43,8 +44,7 @@ def main():
             link = accept(server)
             first = link.hello()
             golden.check("uid", first.uid.hex(), uid)
-            with open(os.path.join(golden.GOLDEN, "image.odtm"), "rb") as f:
-                link.push(pb.RESOURCE_MODEL_IMAGE, f.read())
+            link.push(pb.RESOURCE_MODEL_IMAGE, model_for(first)[0])
             link.close()
             link = accept(server)
             again = link.hello()

@@ -23,6 +23,7 @@ from tied import tied  # noqa: E402
 
 pb = bc.pb
 GOLDEN = os.path.join(ROOT, "tests", "golden", "dense-196-32-10")
+GOLDEN_RAM = 20_000  # its image and training, streamed, fit
 RESIDENT_RAM = 200_000  # 600 samples and training fit
 
 

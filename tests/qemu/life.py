@@ -13,17 +13,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import golden_runs as golden  # noqa: E402
+from tail import model_for  # noqa: E402
 
 bc, pb, check = golden.bc, golden.pb, golden.check
 
 
-def read(name):
-    with open(os.path.join(golden.GOLDEN, name), "rb") as f:
-        return f.read()
-
-
-def reset_gives_a_new_boot(link, ack):
-    link.push(pb.RESOURCE_MODEL_IMAGE, read("image.odtm"))
+def reset_gives_a_new_boot(link, ack, image):
+    link.push(pb.RESOURCE_MODEL_IMAGE, image)
     link.request(reset=pb.Reset())
     end = time.monotonic() + 20
     while True:
@@ -64,8 +60,8 @@ def oversize_is_told(link):
     link.ping()
 
 
-def evaluation_without_a_run(link, samples):
-    link.push(pb.RESOURCE_MODEL_IMAGE, read("image.odtm"))
+def evaluation_without_a_run(link, image, samples):
+    link.push(pb.RESOURCE_MODEL_IMAGE, image)
     labels, data = bc.parse_samples(samples)
     part = bc.make_samples(labels[:40], data[:40], samples[6])
     result = link.evaluate_streamed(1, None, part)
@@ -79,7 +75,7 @@ def evaluation_without_a_run(link, samples):
     return result.correct
 
 
-def weights_go_out_and_back(link, samples, before, ram_bytes):
+def weights_go_out_and_back(link, image, samples, before, ram_bytes):
     """Trains a little with guard and held-out samples, restores the old weights, finds the old score."""
     labels, data = bc.parse_samples(samples)
     held = bc.make_samples(labels[:40], data[:40], samples[6])
@@ -108,7 +104,7 @@ def weights_go_out_and_back(link, samples, before, ram_bytes):
     after = link.evaluate_streamed(next(evals), None, held).correct
     check("score of the end", after, state.best_correct)
     # Another life: only what the host has.
-    link.push(pb.RESOURCE_MODEL_IMAGE, read("image.odtm"))
+    link.push(pb.RESOURCE_MODEL_IMAGE, image)
     link.push(pb.RESOURCE_STATE, blob)
     link.push(pb.RESOURCE_BEST_WEIGHTS, best)
     check("state hash", link.state().state_hash, state.state_hash)
@@ -134,14 +130,14 @@ def main():
     parser.add_argument("--images", default=".")
     args = parser.parse_args()
     process, link, ack = golden.start(args.board, args)
-    samples = read("samples.odts")
+    image, samples = model_for(ack)
     try:
-        reset_gives_a_new_boot(link, ack)
+        reset_gives_a_new_boot(link, ack, image)
         garbage_costs_nothing(link)
         stale_session_is_told(link)
         oversize_is_told(link)
-        before = evaluation_without_a_run(link, samples)
-        weights_go_out_and_back(link, samples, before, ack.ram_bytes)
+        before = evaluation_without_a_run(link, image, samples)
+        weights_go_out_and_back(link, image, samples, before, ack.ram_bytes)
         too_big_says_so(link, ack)
         state = link.state()
         print(f"{args.board}: RAM {state.ram_used_bytes} of {state.ram_bytes}, stack "

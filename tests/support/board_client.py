@@ -387,7 +387,7 @@ class Board:
             picked = order[first * batch:(first + 1) * batch]
             self.push(pb.RESOURCE_BATCH,
                       make_samples(bytes(labels[i] for i in picked), [data[i] for i in picked],
-                                   blob[6]), index=step % 2, batch_id=step + 1)
+                                   blob[6], blob[7]), index=step % 2, batch_id=step + 1)
             records.append(self.train_step(pb.TrainStep(
                 run_id=run_id, attempt=attempt, step=step, batch_id=step + 1, slot=step % 2)))
             step += 1
@@ -411,10 +411,10 @@ def parse_samples(blob):
     return labels, [blob[at + i * length:at + (i + 1) * length] for i in range(count)]
 
 
-def make_samples(labels, data, dtype):
+def make_samples(labels, data, dtype, flags=0):
     labels = bytes(labels)
     pad = b"\0" * (-len(labels) % 4)
-    return (struct.pack("<4sHBBII", b"ODTS", 1, dtype, 0, len(labels), len(data[0])) + labels + pad
+    return (struct.pack("<4sHBBII", b"ODTS", 1, dtype, flags, len(labels), len(data[0])) + labels + pad
             + b"".join(data))
 
 

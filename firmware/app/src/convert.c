@@ -114,26 +114,6 @@ void step_to_wire(const app_t* app, const odt_step_record_t* s, odt_device_v1_St
   }
 }
 
-/* Without what 0.1 did not know: for a link whose frames are too small. */
-void epoch_shorten(odt_device_v1_EpochRecord* w) {
-  for (uint32_t i = 0; i < w->layers_count; i++) {
-    const odt_device_v1_LayerEpoch l = w->layers[i];
-    w->layers[i] = (odt_device_v1_LayerEpoch){
-        .bits_min = l.bits_min,
-        .bits_mean_q8 = l.bits_mean_q8,
-        .bits_max = l.bits_max,
-        .shift = l.shift,
-        .nonzero_deltas_ppm = l.nonzero_deltas_ppm,
-        .mean_abs_delta_q8 = l.mean_abs_delta_q8,
-        .zero_propagated_ppm = l.zero_propagated_ppm,
-        .saturated = l.saturated,
-        .dead_units = l.dead_units,
-        .k = l.k,
-        .u_q8 = l.u_q8,
-    };
-  }
-}
-
 /* mu_weight as the settings have it at an epoch's last step (rule 1.8). */
 static int8_t scheduled_mu(const odt_run_spec_t* s, const odt_epoch_record_t* e) {
   if (s->rule_set == ODT_RULE_DFP16) return 0;
@@ -143,7 +123,7 @@ static int8_t scheduled_mu(const odt_run_spec_t* s, const odt_epoch_record_t* e)
   return s->mu_weight[stage > 2 ? 2 : stage];
 }
 
-void epoch_to_wire(const app_t* app, const app_epoch_t* kept, odt_device_v1_EpochRecord* w) {
+void epoch_to_wire(const app_epoch_t* kept, odt_device_v1_EpochRecord* w) {
   const odt_epoch_record_t* e = &kept->record;
   w->epoch = e->epoch;
   w->step = e->step;
@@ -158,32 +138,34 @@ void epoch_to_wire(const app_t* app, const app_epoch_t* kept, odt_device_v1_Epoc
   memcpy(w->state_hash.bytes, e->state_hash, 32);
   w->step_us = kept->step_us;
   w->start_correct = e->start_correct;
-  w->layers_count = (pb_size_t)app->model.n_layers;
-  for (uint32_t i = 0; i < app->model.n_layers; i++) {
-    const odt_layer_epoch_t* l = &e->layers[i];
-    const int8_t mu = app->trainer.layers[i].n_weights ? scheduled_mu(&app->job.spec, e) : l->mu;
-    w->layers[i] = (odt_device_v1_LayerEpoch){
-        .bits_min = l->bits_min,
-        .bits_mean_q8 = l->bits_mean_q8,
-        .bits_max = l->bits_max,
-        .shift = l->shift,
-        .nonzero_deltas_ppm = l->nonzero_deltas_ppm,
-        .mean_abs_delta_q8 = l->mean_abs_delta_q8,
-        .zero_propagated_ppm = l->zero_propagated_ppm,
-        .saturated = l->saturated,
-        .dead_units = l->dead_units,
-        .k = l->k,
-        .u_q8 = l->u_q8,
-        .k_off = l->k_off,
-        .e_d = l->e_d,
-        .w_min = l->w_min,
-        .w_max = l->w_max,
-        .sum_abs_g = l->sum_abs_g,
-        .sum_n = l->sum_n,
-        .logical_bits = odt_trainer_layer_bits(&app->trainer, i, l->k, l->k_off),
-        .resident_bytes = odt_trainer_layer_bytes(&app->trainer, i, l->k),
-        .mu = l->mu,
-        .mu_clamped = l->mu != mu,
-    };
-  }
+}
+
+void layer_to_wire(const app_t* app, const odt_epoch_record_t* e, uint32_t i, bool whole,
+                   odt_device_v1_LayerEpoch* w) {
+  const odt_layer_epoch_t* l = &e->layers[i];
+  *w = (odt_device_v1_LayerEpoch){
+      .bits_min = l->bits_min,
+      .bits_mean_q8 = l->bits_mean_q8,
+      .bits_max = l->bits_max,
+      .shift = l->shift,
+      .nonzero_deltas_ppm = l->nonzero_deltas_ppm,
+      .mean_abs_delta_q8 = l->mean_abs_delta_q8,
+      .zero_propagated_ppm = l->zero_propagated_ppm,
+      .saturated = l->saturated,
+      .dead_units = l->dead_units,
+      .k = l->k,
+      .u_q8 = l->u_q8,
+  };
+  if (!whole) return;
+  const int8_t mu = app->trainer.layers[i].n_weights ? scheduled_mu(&app->job.spec, e) : l->mu;
+  w->k_off = l->k_off;
+  w->e_d = l->e_d;
+  w->w_min = l->w_min;
+  w->w_max = l->w_max;
+  w->sum_abs_g = l->sum_abs_g;
+  w->sum_n = l->sum_n;
+  w->logical_bits = odt_trainer_layer_bits(&app->trainer, i, l->k, l->k_off);
+  w->resident_bytes = odt_trainer_layer_bytes(&app->trainer, i, l->k);
+  w->mu = l->mu;
+  w->mu_clamped = l->mu != mu;
 }

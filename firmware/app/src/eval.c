@@ -74,10 +74,9 @@ bool eval_work(app_t* app) {
     app_log(app, 4, "evaluation failed: samples or weights are gone");
     return false;
   }
-  odt_device_v1_Event v = odt_device_v1_Event_init_zero;
-  v.which_event = odt_device_v1_Event_eval_tag;
-  fill(e, &v.event.eval);
-  events_push(app, &v);
+  odt_device_v1_EvalResult w = odt_device_v1_EvalResult_init_zero;
+  fill(e, &w);
+  events_push(app, odt_device_v1_Event_eval_tag, odt_device_v1_EvalResult_fields, &w);
   return true;
 }
 

@@ -15,16 +15,23 @@ static void evict(app_t* app) {
   memmove(v->entry, v->entry + 1, v->count * sizeof v->entry[0]);
 }
 
-void events_push(app_t* app, const odt_device_v1_Event* e) {
+static bool encode_event(pb_ostream_t* out, uint32_t tag, const pb_msgdesc_t* fields,
+                         const void* message) {
+  return pb_encode_tag(out, PB_WT_STRING, tag) && pb_encode_submessage(out, fields, message);
+}
+
+void events_push(app_t* app, uint32_t tag, const pb_msgdesc_t* fields, const void* message) {
   app_events_t* v = &app->events;
-  size_t size = 0;
-  if (!pb_get_encoded_size(&size, odt_device_v1_Event_fields, e) || size > APP_EVENT_BYTES) return;
+  pb_ostream_t sizing = PB_OSTREAM_SIZING;
+  if (!encode_event(&sizing, tag, fields, message)) return;
+  const uint32_t size = (uint32_t)sizing.bytes_written;
+  if (size > APP_EVENT_BYTES) return;
   while (v->count == APP_EVENTS || v->used + size > APP_EVENT_BYTES) evict(app);
   pb_ostream_t out = pb_ostream_from_buffer(v->bytes + v->used, size);
-  if (!pb_encode(&out, odt_device_v1_Event_fields, e)) return;
+  if (!encode_event(&out, tag, fields, message)) return;
   v->entry[v->count].size = (uint16_t)size;
   v->entry[v->count].epoch = 0;
-  v->used += (uint32_t)size;
+  v->used += size;
   v->count++;
   v->next++;
 }
@@ -43,21 +50,48 @@ void events_push_epoch(app_t* app, uint32_t step_us) {
   v->next++;
 }
 
-/* An epoch's record that does not fit the MTU loses its later fields, then its last layers. */
-static bool encode_epoch(app_t* app, const app_epoch_t* kept, pb_ostream_t* out) {
-  odt_device_v1_Event e = odt_device_v1_Event_init_zero;
-  e.which_event = odt_device_v1_Event_epoch_tag;
-  epoch_to_wire(app, kept, &e.event.epoch);
-  for (bool whole = true;;) {
-    size_t size = 0;
-    if (!pb_get_encoded_size(&size, odt_device_v1_Event_fields, &e)) return false;
-    if (size <= out->max_size) return pb_encode(out, odt_device_v1_Event_fields, &e);
-    if (e.event.epoch.layers_count == 0) return false;
-    if (whole) {
-      epoch_shorten(&e.event.epoch);
-      whole = false;
+/* How much of an epoch's record is told. */
+typedef struct {
+  const app_t* app;
+  const app_epoch_t* kept;
+  uint32_t layers;
+  bool whole;
+} telling_t;
+
+static bool encode_layers(pb_ostream_t* out, const pb_field_t* field, void* const* arg) {
+  const telling_t* t = *arg;
+  for (uint32_t i = 0; i < t->layers; i++) {
+    odt_device_v1_LayerEpoch w;
+    layer_to_wire(t->app, &t->kept->record, i, t->whole, &w);
+    if (!pb_encode_tag_for_field(out, field) ||
+        !pb_encode_submessage(out, odt_device_v1_LayerEpoch_fields, &w)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* A record that does not fit the MTU loses its later fields, then its last layers. */
+static bool encode_epoch(const app_t* app, const app_epoch_t* kept, pb_ostream_t* out) {
+  telling_t t = {.app = app, .kept = kept, .layers = app->model.n_layers, .whole = true};
+  odt_device_v1_EpochRecord w = odt_device_v1_EpochRecord_init_zero;
+  epoch_to_wire(kept, &w);
+  w.layers.funcs.encode = encode_layers;
+  w.layers.arg = &t;
+  for (;;) {
+    pb_ostream_t sizing = PB_OSTREAM_SIZING;
+    if (!encode_event(&sizing, odt_device_v1_Event_epoch_tag, odt_device_v1_EpochRecord_fields,
+                      &w)) {
+      return false;
+    }
+    if (sizing.bytes_written <= out->max_size) {
+      return encode_event(out, odt_device_v1_Event_epoch_tag, odt_device_v1_EpochRecord_fields, &w);
+    }
+    if (t.layers == 0) return false;
+    if (t.whole) {
+      t.whole = false;
     } else {
-      e.event.epoch.layers_count--;
+      t.layers--;
     }
   }
 }

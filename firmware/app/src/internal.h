@@ -86,7 +86,8 @@ void xfer_in_end(app_t* app, odt_error_t* err);
 bool samples_in_use(const app_t* app, app_region_id_t id);
 
 /* ---- events.c ---- */
-void events_push(app_t* app, const odt_device_v1_Event* e);
+/* An Event of one of its messages. */
+void events_push(app_t* app, uint32_t tag, const pb_msgdesc_t* fields, const void* message);
 void events_push_epoch(app_t* app, uint32_t step_us);
 bool events_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id);
 bool epochs_encode(app_t* app, uint32_t epoch, pb_ostream_t* out, uint32_t* id);
@@ -108,8 +109,11 @@ bool log_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id);
 bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_run_spec_t* spec,
                     odt_error_t* err);
 void step_to_wire(const app_t* app, const odt_step_record_t* s, odt_device_v1_StepRecord* w);
-void epoch_to_wire(const app_t* app, const app_epoch_t* e, odt_device_v1_EpochRecord* w);
-void epoch_shorten(odt_device_v1_EpochRecord* w);
+/* But for the layers. */
+void epoch_to_wire(const app_epoch_t* e, odt_device_v1_EpochRecord* w);
+/* whole: with what 0.1 did not know. */
+void layer_to_wire(const app_t* app, const odt_epoch_record_t* e, uint32_t i, bool whole,
+                   odt_device_v1_LayerEpoch* w);
 
 /* ---- job*.c ---- */
 bool job_active(const app_t* app);

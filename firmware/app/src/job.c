@@ -30,26 +30,24 @@ void job_clear(app_t* app) {
 void job_enter(app_t* app, state_t state, const char* text) {
   app_job_t* j = &app->job;
   j->state = (uint8_t)state;
-  odt_device_v1_Event e = odt_device_v1_Event_init_zero;
-  e.which_event = odt_device_v1_Event_job_tag;
-  odt_device_v1_JobChanged* c = &e.event.job;
-  c->run_id.size = 16;
-  memcpy(c->run_id.bytes, j->run_id, 16);
-  c->attempt = j->attempt;
-  c->job = state;
+  odt_device_v1_JobChanged c = odt_device_v1_JobChanged_init_zero;
+  c.run_id.size = 16;
+  memcpy(c.run_id.bytes, j->run_id, 16);
+  c.attempt = j->attempt;
+  c.job = state;
   if (trainer_has_state(app)) {
-    c->step = odt_trainer_step_count(&app->trainer);
+    c.step = odt_trainer_step_count(&app->trainer);
     if (state == JOB(DONE) || state == JOB(PAUSED) || state == JOB(STOPPED)) {
-      c->state_hash.size = 32;
-      odt_state_hash(&app->trainer, c->state_hash.bytes);
-      c->weights_hash.size = 32;
-      odt_weights_hash(&app->trainer, false, c->weights_hash.bytes);
+      c.state_hash.size = 32;
+      odt_state_hash(&app->trainer, c.state_hash.bytes);
+      c.weights_hash.size = 32;
+      odt_weights_hash(&app->trainer, false, c.weights_hash.bytes);
     }
   }
   text_t t;
-  text_begin(&t, c->text, sizeof c->text);
+  text_begin(&t, c.text, sizeof c.text);
   text_str(&t, text);
-  events_push(app, &e);
+  events_push(app, odt_device_v1_Event_job_tag, odt_device_v1_JobChanged_fields, &c);
 }
 
 void job_fail(app_t* app, const odt_error_t* err) {
@@ -125,10 +123,9 @@ bool job_best_wanted(const app_t* app) {
 
 static void push_step(app_t* app, const odt_step_record_t* rec) {
   if (app->job.telemetry_every == 0 || rec->step % app->job.telemetry_every != 0) return;
-  odt_device_v1_Event e = odt_device_v1_Event_init_zero;
-  e.which_event = odt_device_v1_Event_step_tag;
-  step_to_wire(app, rec, &e.event.step);
-  events_push(app, &e);
+  odt_device_v1_StepRecord w = odt_device_v1_StepRecord_init_zero;
+  step_to_wire(app, rec, &w);
+  events_push(app, odt_device_v1_Event_step_tag, odt_device_v1_StepRecord_fields, &w);
 }
 
 /* Held-out evaluation of the guard: before the first step and at the end of each epoch. */

@@ -36,11 +36,9 @@ uint32_t nvm_left_ms(const app_t* app) {
 static void finish(app_t* app, const char* failed) {
   app_nvm_t* v = &app->nvm;
   const bool erase = v->work >= NVM_ERASE_OLD;
-  odt_device_v1_Event e = odt_device_v1_Event_init_zero;
-  e.which_event = odt_device_v1_Event_nvm_tag;
-  odt_device_v1_NvmCommitted* c = &e.event.nvm;
+  odt_device_v1_NvmCommitted c = odt_device_v1_NvmCommitted_init_zero;
   text_t t;
-  text_begin(&t, c->text, sizeof c->text);
+  text_begin(&t, c.text, sizeof c.text);
   v->work = NVM_IDLE;
   if (failed != NULL) {
     const odt_error_t err = {.status = ODT_DATA_LOSS, .what = failed, .index = -1};
@@ -53,22 +51,22 @@ static void finish(app_t* app, const char* failed) {
     v->newest = v->next;
     v->slot = (uint8_t)(1u - v->slot);
   }
-  c->commit_id = v->under_way;
-  c->sequence = v->sequence;
-  c->erased = erase && failed == NULL;
-  c->took_ms = app_now(app) - v->begin_ms;
+  c.commit_id = v->under_way;
+  c.sequence = v->sequence;
+  c.erased = erase && failed == NULL;
+  c.took_ms = app_now(app) - v->begin_ms;
   if (!erase) {
     const app_nvm_head_t* h = &v->next;
-    c->kind = (odt_device_v1_NvmKind)h->kind;
-    c->step = h->step;
-    c->attempt = h->attempt;
-    c->bytes = h->body;
-    c->run_id.size = 16;
-    memcpy(c->run_id.bytes, h->run_id, 16);
-    c->hash.size = 32;
-    memcpy(c->hash.bytes, h->hash, 32);
+    c.kind = (odt_device_v1_NvmKind)h->kind;
+    c.step = h->step;
+    c.attempt = h->attempt;
+    c.bytes = h->body;
+    c.run_id.size = 16;
+    memcpy(c.run_id.bytes, h->run_id, 16);
+    c.hash.size = 32;
+    memcpy(c.hash.bytes, h->hash, 32);
   }
-  events_push(app, &e);
+  events_push(app, odt_device_v1_Event_nvm_tag, odt_device_v1_NvmCommitted_fields, &c);
   app_busy_over(app);
 }
 
