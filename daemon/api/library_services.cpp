@@ -1,6 +1,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "api/service_helpers.h"
+#include "data/dataset.h"
 
 // ModelService and DatasetService.
 namespace odt::api {
@@ -132,6 +133,35 @@ void add_report(store::BlobStore& blobs, const Hash& hash, v1::GetDatasetRespons
     response.Clear();
 }
 
+// The one sample asked for, in place of the preview's.
+Status add_sample(store::BlobStore& blobs, const Hash& content, std::uint32_t number,
+                  v1::GetDatasetResponse& response) {
+  Result<data::Dataset> found = data::Dataset{};
+  if (const auto path = blobs.path(content); path.ok()) {
+    found = data::read_sample(*path, number);
+  } else {
+    ODT_ASSIGN(const std::string bytes, blobs.get(content));
+    found = data::decode_sample(bytes, number);
+  }
+  if (absl::IsOutOfRange(found.status()))
+    return with_reason(absl::NotFoundError(found.status().message()), "SAMPLE_UNKNOWN",
+                       "number samples from 0, training first", "sample");
+  if (!found.ok()) return found.status();
+  const data::Dataset& d = *found;
+  v1::DatasetPreview& preview = *response.mutable_preview();
+  if (preview.kind().empty()) preview.set_kind(d.kind);
+  preview.mutable_shape()->Assign(d.shape.begin(), d.shape.end());
+  preview.clear_samples();
+  v1::DatasetPreview::Sample& sample = *preview.add_samples();
+  sample.set_index(number);
+  sample.set_split(d.counts[0] != 0 ? "train" : d.counts[1] != 0 ? "heldout" : "test");
+  if (!d.class_names.empty()) sample.set_label(d.class_names[d.labels[0]]);
+  if (!d.groups.empty()) sample.set_group(d.group_names[d.groups[0]]);
+  sample.mutable_targets()->Assign(d.targets.begin(), d.targets.end());
+  for (std::uint32_t f = 0; f < d.sample_len(); ++f) sample.add_values(d.value(0, f));
+  return absl::OkStatus();
+}
+
 void add_datasets(ApiService& service, Deps& deps) {
   service.unary<v1::ListDatasetsRequest, v1::ListDatasetsResponse>(
       "ListDatasets", [&deps](const Call&, const v1::ListDatasetsRequest& request,
@@ -154,13 +184,16 @@ void add_datasets(ApiService& service, Deps& deps) {
       "GetDataset", [&deps](const Call&, const v1::GetDatasetRequest& request,
                             Reply<v1::GetDatasetResponse> reply) {
         ODT_FIELD(const Uuid id, uuid_field(request.id(), "id"));
+        std::optional<std::uint32_t> sample;
+        if (request.has_sample()) sample = request.sample();
         answer_from_store(
             deps.control, reply,
-            [id, &deps](store::ControlStore& store) -> Result<v1::GetDatasetResponse> {
+            [id, sample, &deps](store::ControlStore& store) -> Result<v1::GetDatasetResponse> {
               const auto dataset = store.dataset(id);
               if (!dataset.ok()) return not_found(dataset.status(), "dataset", id.hex());
               v1::GetDatasetResponse response;
               add_report(deps.blobs, dataset->report_hash, response);
+              if (sample) ODT_TRY(add_sample(deps.blobs, dataset->content_hash, *sample, response));
               *response.mutable_dataset() = to_proto(*dataset);
               return response;
             });

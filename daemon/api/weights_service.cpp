@@ -187,6 +187,14 @@ void add_board_work(ApiService& service, Deps& deps) {
                                    answer_with<v1::RestoreWeightsResponse, model::Board>(
                                        reply, &v1::RestoreWeightsResponse::mutable_board));
       });
+  service.unary<v1::ExportOnnxRequest, v1::ExportOnnxResponse>(
+      "ExportOnnx", [&deps](const Call& call, const v1::ExportOnnxRequest& request,
+                            Reply<v1::ExportOnnxResponse> reply) {
+        ODT_FIELD(const Hash snapshot, hash_field(request.snapshot(), "snapshot"));
+        deps.jobs.export_onnx(call.ctx, snapshot, request.exact(),
+                              answer_with<v1::ExportOnnxResponse, model::Job>(
+                                  reply, &v1::ExportOnnxResponse::mutable_job));
+      });
   service.unary<v1::EvaluateRequest, v1::EvaluateResponse>(
       "Evaluate", [&deps](const Call& call, const v1::EvaluateRequest& request,
                           Reply<v1::EvaluateResponse> reply) {

@@ -156,22 +156,25 @@ Status import_data(Context& context, Import import) {
 
 Status show_data(Context& context, const std::string& word, int sample) {
   ODT_ASSIGN(const v1::Dataset d, find_dataset(context, word));
-  ODT_ASSIGN(const auto got, get_dataset(context, d.id()));
-  const int n = got.preview().samples_size();
   if (sample < 0) {
+    ODT_ASSIGN(const auto got, get_dataset(context, d.id()));
     ODT_TRY(print_dataset(context, got, true));
-    if (n > 0) context.say(absl::StrCat("preview: --sample 0 to ", n - 1));
+    context.say(absl::StrCat("samples: --sample 0 to ", d.train() + d.heldout() + d.test() - 1,
+                             " (training first, then held-out, then test)"));
     return {};
   }
-  if (sample >= n)
-    return absl::NotFoundError(
-        n == 0 ? clean(d.name()) + ": no preview; import it again"
-               : absl::StrCat("--sample ", sample, ": the preview has 0 to ", n - 1));
+  v1::GetDatasetRequest request;
+  request.set_id(d.id());
+  request.set_sample(static_cast<std::uint32_t>(sample));
+  ODT_ASSIGN(const auto got, context.call<v1::GetDatasetResponse>(request));
+  if (got.preview().samples_size() != 1 ||
+      got.preview().samples(0).index() != static_cast<std::uint32_t>(sample))
+    return absl::UnimplementedError("this odtd is too old to show any sample; update it");
   if (context.json) {
-    context.print_json(got.preview().samples(sample));
+    context.print_json(got.preview().samples(0));
     return {};
   }
-  const std::string text = sample_text(got.preview(), sample);
+  const std::string text = sample_text(got.preview(), 0);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
     context.say(text.substr(at, end - at));
@@ -334,7 +337,8 @@ void add_data(CLI::App& app, Context& context) {
   sub->callback([&context] { context.action = [&context] { return list_data(context); }; });
   sub = data->add_subcommand("show", "One dataset: class balance, report, samples");
   sub->add_option("DATA", *word, "Name, or beginning of the id")->required();
-  sub->add_option("--sample", *sample, "Show sample N of the preview, from 0")
+  sub->add_option("--sample", *sample,
+                  "Show sample N, from 0: training first, then held-out, then test")
       ->check(CLI::NonNegativeNumber);
   sub->callback([&context, word, sample] {
     context.action = [&context, word, sample] { return show_data(context, *word, *sample); };

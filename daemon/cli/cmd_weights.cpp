@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/follow.h"
 #include "cli/http_get.h"
 #include "cli/json.h"
 #include "cli/labels.h"
@@ -121,22 +122,70 @@ Status write_whole(const std::string& path, const std::string& content) {
   return absl::FailedPreconditionError(clean(path) + ": cannot be written; check folder and disk");
 }
 
-Status export_file(Context& context, const std::string& word, const std::string& path) {
-  ODT_ASSIGN(const v1::Snapshot snapshot, find_snapshot(context, word));
+// A blob of odtd, over its HTTP port, checked against its hash.
+Result<std::string> fetch_blob(Context& context, const std::string& hash) {
   ODT_ASSIGN(const auto info, context.call<v1::GetInfoResponse>(v1::GetInfoRequest()));
   if (info.http_url().empty())
     return absl::FailedPreconditionError("odtd has no HTTP port; set http.listen in odtd.toml");
   std::string url = info.http_url();
   while (url.ends_with('/')) url.pop_back();
-  ODT_ASSIGN(const std::string content, http_get(url + "/v1/blobs/" + hex(snapshot.hash())));
+  ODT_ASSIGN(std::string content, http_get(url + "/v1/blobs/" + hex(hash)));
   const Hash got = sha256(content);
-  if (got.str() != snapshot.hash())
-    return absl::DataLossError("received " + got.hex() + ", expected " + hex(snapshot.hash()));
-  ODT_TRY(write_whole(path, content));
+  if (got.str() != hash)
+    return absl::DataLossError("received " + got.hex() + ", expected " + hex(hash));
+  return content;
+}
+
+struct ExportOptions {
+  std::string snapshot, file, board;
+  bool onnx = false, exact = false;
+};
+
+// The hash of the ONNX file that an EXPORT job makes of a snapshot; its warnings are told.
+Result<std::string> make_onnx(Context& context, const std::string& snapshot, bool exact) {
+  v1::ExportOnnxRequest request;
+  request.set_snapshot(snapshot);
+  request.set_exact(exact);
+  ODT_ASSIGN(const auto started, context.call<v1::ExportOnnxResponse>(request));
+  ODT_ASSIGN(const v1::Job job, wait_for_job(context, started.job()));
+  const auto result = nlohmann::json::parse(job.result_json(), nullptr, false);
+  if (result.is_object() && result.contains("warnings") && result["warnings"].is_array())
+    for (const auto& warning : result["warnings"])
+      if (warning.is_string()) context.say("warning: " + warning.get<std::string>());
+  return job.result_key();
+}
+
+Status export_file(Context& context, ExportOptions o) {
+  if (!o.board.empty()) std::swap(o.snapshot, o.file);  // the only word is FILE
+  if (o.file.empty() || (o.board.empty() && o.snapshot.empty()))
+    return absl::InvalidArgumentError(
+        "weights export SNAPSHOT FILE, or weights export FILE --board BOARD");
+  if (!o.board.empty() && !o.snapshot.empty())
+    return absl::InvalidArgumentError("SNAPSHOT or --board, not both");
+  if (o.exact && !o.onnx && !o.file.ends_with(".onnx"))
+    return absl::InvalidArgumentError("--exact is of --onnx");
+  v1::Snapshot snapshot;
+  if (o.board.empty()) {
+    ODT_ASSIGN(snapshot, find_snapshot(context, o.snapshot));
+  } else {
+    ODT_ASSIGN(const v1::Board board, find_board(context, o.board));
+    v1::PullWeightsRequest request;
+    request.set_board_uid(board.uid());
+    ODT_ASSIGN(const auto pulled, context.call<v1::PullWeightsResponse>(request));
+    snapshot = pulled.snapshot();
+  }
+  std::string hash = snapshot.hash();
+  if (o.onnx || o.file.ends_with(".onnx")) {
+    ODT_ASSIGN(hash, make_onnx(context, snapshot.hash(), o.exact));
+  }
+  ODT_ASSIGN(const std::string content, fetch_blob(context, hash));
+  ODT_TRY(write_whole(o.file, content));
   if (context.json)
-    context.print_json(nlohmann::ordered_json{
-        {"file", path}, {"hash", hex(snapshot.hash())}, {"bytes", content.size()}});
-  context.say(absl::StrCat(path, "  ", size_text(content.size()), "  ", hex(snapshot.hash())));
+    context.print_json(nlohmann::ordered_json{{"file", o.file},
+                                              {"hash", hex(hash)},
+                                              {"bytes", content.size()},
+                                              {"snapshot", hex(snapshot.hash())}});
+  context.say(absl::StrCat(o.file, "  ", size_text(content.size()), "  ", hex(hash)));
   return {};
 }
 
@@ -186,10 +235,16 @@ void add_weights(CLI::App& app, Context& context) {
   sub->add_flag("--remove", *remove, "Take it away instead");
   act(sub, [&context, word, text, remove] { return alias(context, *word, *text, *remove); });
 
-  sub = weights->add_subcommand("export", "Write a snapshot to a file (odt_weights)");
-  sub->add_option("SNAPSHOT", *word, "Alias, or beginning of the hash")->required();
-  sub->add_option("FILE", *text, "Where to")->required();
-  act(sub, [&context, word, text] { return export_file(context, *word, *text); });
+  const auto o = std::make_shared<ExportOptions>();
+  sub = weights->add_subcommand(
+      "export", "Write a snapshot, or what a board holds now, to a file (odt_weights, or ONNX)");
+  sub->add_option("SNAPSHOT", o->snapshot, "Alias, or beginning of the hash; none with --board");
+  sub->add_option("FILE", o->file, "Where to");
+  sub->add_option("--board", o->board, "Read this board's weights now");
+  sub->add_flag("--onnx", o->onnx,
+                "Into the ONNX file that the model was made of; so where FILE ends with .onnx");
+  sub->add_flag("--exact", o->exact, "ONNX: refuse weights finer than 8 bits, do not round them");
+  act(sub, [&context, o] { return export_file(context, *o); });
 }
 
 }  // namespace odt::cli

@@ -9,12 +9,15 @@
 #include <cmath>
 
 #include "base/ids.h"
+#include "compiler/match.h"
 #include "compiler/odtw.h"
 #include "compiler/onnx_edit.h"
 #include "odt/odt.h"
 
 namespace odt::compiler {
 namespace {
+
+constexpr std::size_t kImageHead = 64;  // behind it, the tensor that the board receives
 
 // Weights of one layer as its file is to have them, ONNX order of the image.
 struct Values {
@@ -56,7 +59,8 @@ class Exporter {
 
   Result<Exported> run() {
     ODT_ASSIGN(weights_, parse_weights(bytes_, weights_file_));
-    ODT_ASSIGN(compiled_, compile(onnx_, file_, compile_options()));
+    ODT_ASSIGN(compile_options_, compile_options());
+    ODT_ASSIGN(compiled_, compile(onnx_, file_, compile_options_));
     ODT_TRY(check_origin());
     if (!model_.ParseFromString(onnx_))  // cannot be: it was compiled
       return absl::InternalError(file_ + ": not an ONNX model");
@@ -73,16 +77,30 @@ class Exporter {
   }
 
  private:
-  CompileOptions compile_options() const {
+  // As the model was compiled: what the image says, where it is there.
+  Result<CompileOptions> compile_options() const {
     CompileOptions o;
     o.name = options_.name;
-    if (o.name.empty() && options_.image.size() >= 64 &&
-        options_.image.compare(0, 4, "ODTM") == 0) {
-      o.name = options_.image.substr(48, 16);
-      o.name = o.name.substr(0, o.name.find('\0'));
-    }
     o.trainable_layers = static_cast<std::uint32_t>(weights_.layers.size());
     o.task = options_.task;
+    const std::string& image = options_.image;
+    if (image.size() < kImageHead || image.compare(0, 4, "ODTM") != 0) return o;
+    const auto byte = [&image](std::size_t at) { return static_cast<std::uint8_t>(image[at]); };
+    if (o.name.empty()) {
+      o.name = image.substr(48, 16);
+      o.name = o.name.substr(0, o.name.find('\0'));
+    }
+    if (!o.task && byte(38) <= 2) o.task = static_cast<Task>(byte(38));
+    if (byte(39) != static_cast<std::uint8_t>(Arithmetic::kDfp16)) return o;
+    Graph graph;
+    ODT_ASSIGN(graph, read_onnx(onnx_, file_));
+    if (is_qat(graph))
+      return absl::UnimplementedError(absl::StrCat(
+          file_,
+          ": the file is quantised and the model made of it is DFP16, whose weights it "
+          "cannot hold; train the int8 model, or a float32 file"));
+    o.input.dtype = static_cast<Storage>(byte(kImageHead));
+    o.input.exponent = static_cast<std::int8_t>(byte(kImageHead + 2));
     return o;
   }
 
@@ -245,7 +263,7 @@ class Exporter {
 
   // The new file compiles to the weights that it was given.
   Status check_result() {
-    CompileOptions o = compile_options();
+    CompileOptions o = compile_options_;
     o.name = compiled_.network.name;
     Compiled again;
     ODT_ASSIGN(again, compile(out_.onnx, file_, o));
@@ -275,6 +293,7 @@ class Exporter {
   const std::string &onnx_, &file_, &bytes_, &weights_file_;
   const ExportOptions& options_;
   StoredWeights weights_;
+  CompileOptions compile_options_;
   Compiled compiled_;
   onnx::ModelProto model_;
   Exported out_;

@@ -9,8 +9,9 @@
 namespace odt::compiler {
 
 struct ExportOptions {
-  std::string name;               // of the model, as it was compiled; empty: stem of the file
-  std::string image;              // the model image, if it is there: gives the name; or empty
+  std::string name;  // of the model, as it was compiled; empty: stem of the file
+  // The model image, if it is there: gives the name, the task and what a float32 file's input is.
+  std::string image;
   std::optional<Task> task = {};  // as it was compiled
   bool exact = false;             // refuse weights finer than 8 bits instead of rounding them
 };

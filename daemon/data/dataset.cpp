@@ -2,6 +2,10 @@
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -296,6 +300,49 @@ std::string encode_dataset(const Dataset& d) {
 Result<Hash> write_dataset(const std::string& path, const Dataset& d) {
   ODT_TRY(write_file(path, {encode_front(d), bytes_of(d.values)}));
   return sha256_file(path);
+}
+
+Result<Dataset> decode_sample(std::string_view in, std::uint32_t sample) {
+  Dataset d;
+  Sizes s;
+  ODT_ASSIGN(s, parse_header(in, d));
+  const Layout l = layout_of(s);
+  if (l.total != in.size())
+    return bad(absl::StrCat("truncated or damaged: ", in.size(), " bytes; expected ", l.total));
+  if (sample >= s.samples)
+    return absl::OutOfRangeError(
+        absl::StrCat("sample ", sample, "; the dataset has 0 to ", s.samples - 1));
+  const auto n_classes = get<std::uint32_t>(in, 40);
+  ODT_TRY(parse_text(in.substr(l.text, s.text), n_classes, s.groups, d));
+  int split = 2;
+  while (split > 0 && sample < d.first(static_cast<Split>(split))) --split;
+  for (auto& count : d.counts) count = 0;
+  d.counts[split] = 1;
+  d.labels = array<std::uint8_t>(in, l.labels + sample, 1);
+  d.source_index = array<std::uint32_t>(in, l.index + 4 * std::size_t{sample}, 1);
+  if (s.groups > 0) d.groups = array<std::uint32_t>(in, l.groups + 4 * std::size_t{sample}, 1);
+  d.targets = array<float>(in, l.targets + 4 * s.outputs * sample, s.outputs);
+  const std::size_t bytes = s.sample_len * s.value_bytes;
+  d.values = array<std::uint8_t>(in, l.values + bytes * sample, bytes);
+  s.samples = 1;
+  ODT_TRY(check_classes(n_classes, s, d));
+  return d;
+}
+
+Result<Dataset> read_sample(const std::string& path, std::uint32_t sample) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat about {};
+  if (fd < 0 || ::fstat(fd, &about) != 0 || about.st_size == 0) {
+    if (fd >= 0) ::close(fd);
+    return absl::NotFoundError(path + ": cannot be read");
+  }
+  const auto size = static_cast<std::size_t>(about.st_size);
+  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  ::close(fd);
+  if (mapped == MAP_FAILED) return absl::InternalError(path + ": cannot be mapped");
+  auto out = decode_sample({static_cast<const char*>(mapped), size}, sample);
+  ::munmap(mapped, size);
+  return out;
 }
 
 Result<Dataset> decode_dataset(std::string_view in) {

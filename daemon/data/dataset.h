@@ -71,6 +71,12 @@ Result<Hash> write_dataset(const std::string& path, const Dataset& dataset);
 // Errors: INVALID_ARGUMENT naming the field, got and expected.
 Result<Dataset> decode_dataset(std::string_view bytes);
 
+// One sample of the file's bytes, with everything that is about it: a dataset of that sample alone,
+// in its split. Errors: those of decode_dataset; OUT_OF_RANGE (sample: train first, from 0).
+Result<Dataset> decode_sample(std::string_view bytes, std::uint32_t sample);
+// The same from a file, of which little is read. Errors: also NOT_FOUND.
+Result<Dataset> read_sample(const std::string& path, std::uint32_t sample);
+
 // Removes what writers of `path` that were killed have left beside it: files and folders named
 // "<path>.tmp.<pid>", also with ".<more>", whose process is gone. write_file does it first.
 void clear_stale(const std::string& path);

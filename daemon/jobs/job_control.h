@@ -59,6 +59,9 @@ class JobControl {
                               Done<model::Job> done) = 0;
   virtual void train_on_pc(CallContext ctx, TrainOnPcOptions options, Done<model::Job> done) = 0;
   virtual void replay(CallContext ctx, Uuid run, Done<model::Job> done) = 0;
+  // The snapshot's weights in the ONNX file of its model (an EXPORT job; its result_key is the hash
+  // of the new file). exact: refuse weights finer than 8 bits.
+  virtual void export_onnx(CallContext ctx, Hash snapshot, bool exact, Done<model::Job> done) = 0;
   virtual void cancel(CallContext ctx, Uuid job, Done<model::Job> done) = 0;
   // Samples of a dataset for a model, from the cache or made now (a DERIVE job). `done` when they
   // are there.

@@ -273,6 +273,26 @@ void JobRunner::replay(CallContext ctx, Uuid run, Done<Job> done) {
       std::move(done));
 }
 
+void JobRunner::export_onnx(CallContext ctx, Hash snapshot, bool exact, Done<Job> done) {
+  Impl& s = *impl_;
+  s.submit_later(
+      ctx, Job::Kind::kExport, {{"snapshot", snapshot.hex()}, {"exact", exact}},
+      [&s, snapshot](ControlStore& store) -> Status {
+        model::Snapshot weights;
+        ODT_ASSIGN(weights, store.snapshot(snapshot));
+        const auto model = store.model(weights.model_hash);
+        if (model.ok() && !model->onnx_hash.is_zero() && s.blobs.has(model->onnx_hash))
+          return absl::OkStatus();
+        return with_reason(
+            absl::FailedPreconditionError(absl::StrCat(
+                "the ONNX file of the snapshot's model ",
+                model.ok() ? "'" + model->name + "'" : weights.model_hash.hex().substr(0, 12),
+                " is not here")),
+            "NO_ONNX", "add the model's ONNX file again (odtctl model add)");
+      },
+      std::move(done));
+}
+
 void JobRunner::cancel(CallContext, Uuid id, Done<Job> done) {
   Impl& s = *impl_;
   const bool posted = s.control.post([&s, id, done](ControlStore& store) {

@@ -60,6 +60,7 @@ class JobRunner final : public JobControl {
   // "first_different_epoch", "first_different_step", "state_hash", "expected_state_hash",
   // "rules_version"}.
   void replay(CallContext ctx, Uuid run, Done<model::Job> done) override;
+  void export_onnx(CallContext ctx, Hash snapshot, bool exact, Done<model::Job> done) override;
   void cancel(CallContext ctx, Uuid job, Done<model::Job> done) override;
   void derive(CallContext ctx, Uuid dataset, Hash model, Done<model::DerivedSamples> done) override;
 

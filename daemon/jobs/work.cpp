@@ -106,6 +106,26 @@ Result<json> prepare_derive(const WorkContext& c, const json& request) {
   return job;
 }
 
+Result<json> prepare_export(const WorkContext& c, const json& request) {
+  Hash hash;
+  ODT_ASSIGN(hash, hash_of(request, "snapshot"));
+  model::Model model;
+  ODT_ASSIGN(model, c.control.call_sync([hash](store::ControlStore& s) -> Result<model::Model> {
+    model::Snapshot snapshot;
+    ODT_ASSIGN(snapshot, s.snapshot(hash));
+    return s.model(snapshot.model_hash);
+  }));
+  json job = {{"kind", "export"},
+              {"file", model.name + ".onnx"},
+              {"weights_file", "snapshot " + hash.hex().substr(0, 12)},
+              {"exact", request.value("exact", false)},
+              {"onnx_out", kOnnx}};
+  ODT_ASSIGN(job["onnx"], blob_file(c, model.onnx_hash, "in.onnx"));
+  ODT_ASSIGN(job["weights"], blob_file(c, hash, "in.odtw"));
+  ODT_ASSIGN(job["image"], blob_file(c, model.hash, "in.odtm"));
+  return job;
+}
+
 Status adopt(const WorkContext& c, const char* file, const Hash& hash) {
   return c.blobs.has(hash) ? absl::OkStatus() : c.blobs.adopt(c.folder + "/" + file, hash);
 }
@@ -224,6 +244,15 @@ Result<std::vector<store::Change>> register_import(const WorkContext& c, const j
   return std::vector<store::Change>{store::PutDataset{std::move(d)}};
 }
 
+Result<std::vector<store::Change>> register_export(const WorkContext& c, const json& result,
+                                                   model::Job& job) {
+  Hash onnx;
+  ODT_ASSIGN(onnx, hash_of(result, "onnx_hash"));
+  ODT_TRY(adopt(c, kOnnx, onnx));
+  job.result_key.assign(onnx.bytes.begin(), onnx.bytes.end());
+  return std::vector<store::Change>{};
+}
+
 Result<std::vector<store::Change>> register_derive(const WorkContext& c, const json& request,
                                                    const json& result, model::Job& job) {
   model::DerivedSamples d;
@@ -272,6 +301,8 @@ Result<json> prepare_work(const WorkContext& c, const model::Job& job) {
       return prepare_train(c, request);
     case Kind::kDerive:
       return prepare_derive(c, request);
+    case Kind::kExport:
+      return prepare_export(c, request);
     case Kind::kReplay: {
       Uuid run;
       ODT_ASSIGN(run, uuid_of(request, "run"));
@@ -296,6 +327,8 @@ Result<std::vector<store::Change>> register_work(const WorkContext& c, const jso
         return register_train(c, request, result, job);
       case Kind::kDerive:
         return register_derive(c, request, result, job);
+      case Kind::kExport:
+        return register_export(c, result, job);
       default: {
         Uuid run;
         ODT_ASSIGN(run, uuid_of(request, "run"));

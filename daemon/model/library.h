@@ -96,6 +96,7 @@ struct Job {
     kReplay = 4,
     kEvaluate = 5,
     kDerive = 6,
+    kExport = 7,
   };
   enum class State : std::uint8_t {
     kUnspecified = 0,

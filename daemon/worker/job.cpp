@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/compile.h"
+#include "compiler/export.h"
 #include "data/derive.h"
 #include "worker/import_job.h"
 #include "worker/replay.h"
@@ -85,6 +86,26 @@ Result<json> run_compile(const Context& c) {
   return json{{"model_hash", sha256(compiled.image).hex()},
               {"manifest_hash", sha256(compiled.manifest).hex()},
               {"warnings", compiled.network.warnings}};
+}
+
+// Trained weights back in the ONNX file.
+Result<json> run_export(const Context& c) {
+  std::string onnx, weights;
+  compiler::ExportOptions options;
+  ODT_ASSIGN(onnx, read_input(c, "onnx", kMaxOnnxBytes));
+  ODT_ASSIGN(weights, read_input(c, "weights", kMaxOnnxBytes));
+  ODT_ASSIGN(options.image, read_input(c, "image", kMaxOnnxBytes));
+  options.exact = c.job.value("exact", false);
+  c.progress(200, "writing weights into the ONNX file");
+  compiler::Exported done;
+  ODT_ASSIGN(done,
+             compiler::export_onnx(onnx, c.file_name("onnx"), weights,
+                                   c.job.value("weights_file", std::string("weights")), options));
+  ODT_TRY(write_output(c, "onnx_out", done.onnx));
+  return json{{"onnx_hash", sha256(done.onnx).hex()},
+              {"changed_weights", done.changed_weights},
+              {"changed_offsets", done.changed_offsets},
+              {"warnings", done.warnings}};
 }
 
 Result<data::Dataset> read_dataset(const Context& c) {
@@ -255,8 +276,10 @@ Result<json> run_job(const json& job, const std::string& base, const data::Progr
     if (kind == "derive") return run_derive(c);
     if (kind == "train-pc") return run_train_pc(c);
     if (kind == "replay") return run_replay(c);
-    return absl::InvalidArgumentError(absl::StrCat(
-        "job: kind '", kind, "' is not known; use compile, import, derive, train-pc or replay"));
+    if (kind == "export") return run_export(c);
+    return absl::InvalidArgumentError(
+        absl::StrCat("job: kind '", kind,
+                     "' is not known; use compile, import, derive, train-pc, replay or export"));
   } catch (const json::exception& e) {
     return absl::InvalidArgumentError(absl::StrCat("job: ", e.what()));
   } catch (const std::bad_alloc&) {

@@ -22,7 +22,7 @@ ALLOWED = {
     "fleet": {"base", "model", "link", "session", "store"},
     "jobs": {"base", "model", "store"},
     "training": {"base", "model", "session", "fleet", "store", "data", "jobs"},
-    "api": {"base", "model", "store", "jobs", "training", "proto/api"},
+    "api": {"base", "model", "store", "data", "jobs", "training", "proto/api"},
     "app": {"base", "model", "link", "wire", "session", "fleet", "store", "data", "jobs", "training", "api"},
     "compiler": {"base", "model", "data", "firmware/odt"},
     "worker": {"base", "model", "data", "compiler", "firmware/odt"},

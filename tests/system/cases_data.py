@@ -19,10 +19,12 @@ def test_import_reports(bin_dir):
         assert any("dead" in w for w in shown["warnings"]), shown["warnings"]
         assert [f["name"] for f in shown["report"]["features"]] == ["x", "y", "dead"]
         sample = world.ctl("data", "show", "table", "--sample", 0)
-        assert sample["label"] == "a" and len(sample["values"]) == 3, sample
-        refused(world, "data", "show", "table", "--sample", 99, code=4, says=["99"])
+        assert sample["split"] == "train" and len(sample["values"]) == 3, sample
+        x, y, dead = world.ctl("data", "show", "table", "--sample", 100)["values"]
+        assert dead == 3 and (x, y) in {(i if i != 4 else 0, i * 7 % 50 - 20) for i in range(100)} | {(1, -13)}, (x, y)
+        refused(world, "data", "show", "table", "--sample", 101, code=4, says=["101", "0 to 100"])
         text = world.ctl_raw("data", "show", "table", "--sample", 0).stdout
-        assert "class a" in text and "dead" in text, text
+        assert f"class {sample['label']}" in text and "dead" in text, text
 
 
 def test_import_of_several_files(bin_dir):

@@ -81,6 +81,24 @@ def test_pause_resume_cancel(bin_dir):
         world.wait_run(world.train("sim", epochs=1))  # the board is free again
 
 
+def export_onnx(world, bin_dir, snapshot, weights):
+    """The trained weights in the ONNX file of the model, of a snapshot and of a board: what odtc makes of them."""
+    refused(world, "weights", "export", snapshot, world.root / "exact.onnx", "--exact", code=6, says=["8 bits"])
+    assert not (world.root / "exact.onnx").exists()
+    made = world.ctl("weights", "export", snapshot, world.root / "trained.onnx")
+    file = world.root / "trained.onnx"
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == made["hash"] and made["snapshot"] == snapshot
+    again = world.ctl("weights", "export", world.root / "board.onnx", "--board", "sim", "--onnx")
+    assert again["hash"] == made["hash"], (again, made)
+    plain = world.ctl("weights", "export", world.root / "board.odtw", "--board", "sim")
+    assert plain["hash"] == snapshot
+    # The file is a model like any: its weights are those trained.
+    added = world.ctl("model", "add", file, "--name", "trained")
+    assert added["hash"] != world.ctl("model", "show", "model")["hash"]
+    refused(world, "weights", "export", snapshot, code=2, says=["SNAPSHOT FILE"])
+    assert weights.stat().st_size > 0
+
+
 def test_weights_pull_restore_export_eval(bin_dir):
     with World(bin_dir) as world:
         world.prepare()
@@ -96,6 +114,7 @@ def test_weights_pull_restore_export_eval(bin_dir):
         assert sum(evaluation["confusion"]) == 300 and len(evaluation["confusion"]) == 100
         diagonal = sum(evaluation["confusion"][i * 11] for i in range(10))
         assert diagonal == run["after"]["correct"]
+        export_onnx(world, bin_dir, trained["hash"], file)
         world.add_sim("twin", "5100000000000002")
         world.ctl("weights", "restore", trained["hash"], "--board", "twin")
         assert world.ctl("weights", "pull", "twin")["hash"] == trained["hash"]

@@ -143,6 +143,7 @@ class FakeJobs final : public jobs::JobControl {
     done(job());
   }
   void replay(CallContext, Uuid, Done<model::Job> done) override { done(job()); }
+  void export_onnx(CallContext, Hash, bool, Done<model::Job> done) override { done(job()); }
   void cancel(CallContext, Uuid, Done<model::Job> done) override { done(job()); }
   void derive(CallContext, Uuid, Hash, Done<model::DerivedSamples> done) override {
     done(absl::UnimplementedError("not here"));

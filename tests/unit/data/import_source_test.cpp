@@ -240,6 +240,36 @@ TEST(ImportSource, RegressionKeepsTargetsAndTheirRanges) {
   EXPECT_THAT(refusal(rows), HasSubstr("row 7: 1 targets; the first row has 2"));
 }
 
+TEST(DatasetFileV2, OneSampleAlone) {
+  std::vector<Row> rows;
+  for (int i = 0; i < 20; ++i)
+    rows.push_back(row(i % 2 == 0 ? "a" : "b",
+                       {static_cast<float>(i), static_cast<float>(i) * 0.5f},
+                       "r" + std::to_string(i)));
+  const auto all = *import(rows);
+  const std::string bytes = encode_dataset(all);
+  for (std::uint32_t n = 0; n < all.samples(); ++n) {
+    const auto one = decode_sample(bytes, n);
+    ASSERT_TRUE(one.ok()) << one.status();
+    EXPECT_EQ(one->samples(), 1u);
+    EXPECT_EQ(one->value(0, 0), all.value(n, 0));
+    EXPECT_EQ(one->value(0, 1), all.value(n, 1));
+    EXPECT_EQ(one->labels[0], all.labels[n]);
+    EXPECT_EQ(one->source_index[0], all.source_index[n]);
+    EXPECT_EQ(one->group_names[one->groups[0]], all.group_names[all.groups[n]]);
+    const auto split = n < all.counts[0]                   ? Split::kTrain
+                       : n < all.counts[0] + all.counts[1] ? Split::kHeldout
+                                                           : Split::kTest;
+    EXPECT_EQ(one->count(split), 1u) << n;
+  }
+  EXPECT_EQ(decode_sample(bytes, all.samples()).status().code(), absl::StatusCode::kOutOfRange);
+  const std::string path = testing::TempDir() + "one-sample.odtd";
+  ASSERT_TRUE(write_file(path, bytes).ok());
+  EXPECT_EQ(read_sample(path, 3)->value(0, 0), all.value(3, 0));
+  std::remove(path.c_str());
+  EXPECT_TRUE(absl::IsNotFound(read_sample(path, 3).status()));
+}
+
 TEST(DatasetFileV2, RoundTripAndEveryTruncationIsAnError) {
   auto d = *import({row("a", {1}, "r1"), row("b", {2.5f}, "r2"), row("a", {3}, "r3")});
   d.sample_rate = 104;
@@ -251,8 +281,10 @@ TEST(DatasetFileV2, RoundTripAndEveryTruncationIsAnError) {
   EXPECT_EQ(encode_dataset(*back), bytes);
   EXPECT_EQ(back->group_names, d.group_names);
   EXPECT_EQ(back->sample_rate, 104);
-  for (std::size_t n = 0; n < bytes.size(); ++n)
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
     EXPECT_FALSE(decode_dataset(bytes.substr(0, n)).ok()) << n;
+    EXPECT_FALSE(decode_sample(bytes.substr(0, n), 0).ok()) << n;
+  }
   for (std::size_t n = 0; n < 64; ++n) {
     std::string bad = bytes;
     bad[n] = static_cast<char>(bad[n] ^ 0xff);

@@ -33,6 +33,9 @@ class FakeJobs : public jobs::JobControl {
   void replay(CallContext, Uuid, Done<model::Job> done) override {
     done(absl::UnimplementedError(""));
   }
+  void export_onnx(CallContext, Hash, bool, Done<model::Job> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
   void cancel(CallContext, Uuid, Done<model::Job> done) override {
     done(absl::UnimplementedError(""));
   }

@@ -90,6 +90,7 @@ const kJobKinds: Record<Job_Kind, string> = {
   [Job_Kind.REPLAY]: "replay run",
   [Job_Kind.EVALUATE]: "evaluate on a board",
   [Job_Kind.DERIVE]: "quantise samples",
+  [Job_Kind.EXPORT]: "export ONNX file",
 };
 export const jobKind = (k: Job_Kind): string => kJobKinds[k] ?? "job";
 
