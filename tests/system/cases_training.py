@@ -81,7 +81,7 @@ def test_pause_resume_cancel(bin_dir):
         world.wait_run(world.train("sim", epochs=1))  # the board is free again
 
 
-def export_onnx(world, bin_dir, snapshot, weights):
+def export_onnx(world, snapshot):
     """The trained weights in the ONNX file of the model, of a snapshot and of a board: what odtc makes of them."""
     refused(world, "weights", "export", snapshot, world.root / "exact.onnx", "--exact", code=6, says=["8 bits"])
     assert not (world.root / "exact.onnx").exists()
@@ -93,10 +93,10 @@ def export_onnx(world, bin_dir, snapshot, weights):
     plain = world.ctl("weights", "export", world.root / "board.odtw", "--board", "sim")
     assert plain["hash"] == snapshot
     # The file is a model like any: its weights are those trained.
+    known = {m["hash"] for m in world.ctl("model", "list")}
     added = world.ctl("model", "add", file, "--name", "trained")
-    assert added["hash"] != world.ctl("model", "show", "model")["hash"]
+    assert known and added["hash"] not in known
     refused(world, "weights", "export", snapshot, code=2, says=["SNAPSHOT FILE"])
-    assert weights.stat().st_size > 0
 
 
 def test_weights_pull_restore_export_eval(bin_dir):
@@ -114,7 +114,7 @@ def test_weights_pull_restore_export_eval(bin_dir):
         assert sum(evaluation["confusion"]) == 300 and len(evaluation["confusion"]) == 100
         diagonal = sum(evaluation["confusion"][i * 11] for i in range(10))
         assert diagonal == run["after"]["correct"]
-        export_onnx(world, bin_dir, trained["hash"], file)
+        export_onnx(world, trained["hash"])
         world.add_sim("twin", "5100000000000002")
         world.ctl("weights", "restore", trained["hash"], "--board", "twin")
         assert world.ctl("weights", "pull", "twin")["hash"] == trained["hash"]

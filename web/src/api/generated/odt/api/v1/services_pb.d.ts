@@ -1062,6 +1062,13 @@ export declare type GetDatasetRequest = Message<"odt.api.v1.GetDatasetRequest"> 
    * @generated from field: bytes id = 1;
    */
   id: Uint8Array;
+
+  /**
+   * this sample (train first, from 0) instead of those of the preview
+   *
+   * @generated from field: optional uint32 sample = 2;
+   */
+  sample?: number | undefined;
 };
 
 /**
@@ -1845,6 +1852,50 @@ export declare type AddSnapshotResponse = Message<"odt.api.v1.AddSnapshotRespons
  * Use `create(AddSnapshotResponseSchema)` to create a new message.
  */
 export declare const AddSnapshotResponseSchema: GenMessage<AddSnapshotResponse>;
+
+/**
+ * @generated from message odt.api.v1.ExportOnnxRequest
+ */
+export declare type ExportOnnxRequest = Message<"odt.api.v1.ExportOnnxRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes snapshot = 2;
+   */
+  snapshot: Uint8Array;
+
+  /**
+   * refuse weights finer than 8 bits; else they are rounded half up, with a warning
+   *
+   * @generated from field: bool exact = 3;
+   */
+  exact: boolean;
+};
+
+/**
+ * Describes the message odt.api.v1.ExportOnnxRequest.
+ * Use `create(ExportOnnxRequestSchema)` to create a new message.
+ */
+export declare const ExportOnnxRequestSchema: GenMessage<ExportOnnxRequest>;
+
+/**
+ * @generated from message odt.api.v1.ExportOnnxResponse
+ */
+export declare type ExportOnnxResponse = Message<"odt.api.v1.ExportOnnxResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.Job job = 1;
+   */
+  job?: Job | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.ExportOnnxResponse.
+ * Use `create(ExportOnnxResponseSchema)` to create a new message.
+ */
+export declare const ExportOnnxResponseSchema: GenMessage<ExportOnnxResponse>;
 
 /**
  * @generated from message odt.api.v1.EvaluateRequest
@@ -2901,6 +2952,17 @@ export declare const WeightsService: GenService<{
     methodKind: "unary";
     input: typeof AddSnapshotRequestSchema;
     output: typeof AddSnapshotResponseSchema;
+  },
+  /**
+   * An EXPORT job: the snapshot's weights in the ONNX file that its model was compiled from. Its result_key is the
+   * hash of the new file, a blob (GET /v1/blobs/HASH). Refused (NO_ONNX) where the model's file is not here.
+   *
+   * @generated from rpc odt.api.v1.WeightsService.ExportOnnx
+   */
+  exportOnnx: {
+    methodKind: "unary";
+    input: typeof ExportOnnxRequestSchema;
+    output: typeof ExportOnnxResponseSchema;
   },
   /**
    * An EVALUATE job on the board; its result_key is the evaluation id.

@@ -1992,7 +1992,7 @@ export declare type Job = Message<"odt.api.v1.Job"> & {
   reason?: Reason | undefined;
 
   /**
-   * hash or id of what it made (model hash, dataset id, run id, evaluation id)
+   * hash or id of what it made (model hash, dataset id, run id, evaluation id, ONNX hash)
    *
    * @generated from field: bytes result_key = 7;
    */
@@ -2059,6 +2059,13 @@ export enum Job_Kind {
    * @generated from enum value: KIND_DERIVE = 6;
    */
   DERIVE = 6,
+
+  /**
+   * weights of a snapshot -> ONNX file of its model
+   *
+   * @generated from enum value: KIND_EXPORT = 7;
+   */
+  EXPORT = 7,
 }
 
 /**
