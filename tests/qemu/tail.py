@@ -4,7 +4,8 @@
 usage: tail.py BOARD [--sim BINARY] [--images DIR]
 BOARD and the simulator get the same batches, in two forms: FROZEN samples of a whole model (64-32-10), and a model
 of the last layer alone (32-10). The simulator trains the whole models from raw samples too. All must end in the same
-weights, the same form in the same state, and those in the hashes below.
+weights, the same form in the same state, and those in the hashes below. What a board with non-volatile memory commits
+survives its reset.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import hashlib
 import os
 import struct
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -23,6 +25,7 @@ sys.path.insert(0, golden.GOLDEN)
 import make_image as parts  # noqa: E402
 
 FROZEN_FLAG = 2
+NVM = 0x80
 WHOLE_INPUTS = 64  # of the 196: what fits 16 KB with the board's own needs
 EXPECTED = {  # first 16 digits of state and weights
     "frozen": ("156c8da6bf97baf9", "1e4b30351a47bcaa"),
@@ -109,12 +112,33 @@ def train(link, form):
     return done.state_hash.hex(), done.weights_hash.hex(), layers
 
 
+def survives_reset(link):
+    """What was committed to the board's flash is there again after a reset."""
+    before = link.state()
+    blob = link.pull(pb.RESOURCE_STATE)
+    link.finish(nvm_commit=pb.NvmCommit(commit_id=1))
+    link.wait_event("nvm", 30, lambda e: e.commit_id == 1 and not e.text)
+    link.request(reset=pb.Reset())
+    old, end = link.ack.boot_id, time.monotonic() + 20
+    while link.hello().boot_id == old:
+        assert time.monotonic() < end, "the board did not reset"
+        time.sleep(0.1)
+    check("restored", link.ack.restored, True)
+    after = link.state()
+    check("model, state, weights after the reset", (after.model_hash, after.state_hash, after.weights_hash),
+          (before.model_hash, before.state_hash, before.weights_hash))
+    check("state's bytes", link.pull(pb.RESOURCE_STATE), blob)
+
+
 def train_all(board, args, names):
     process, link, ack = golden.start(board, args)
     try:
         check("board type", ack.board, board)
         results = {form.name: train(link, form) for form in forms() if form.name in names}
         used = link.state(False).stack_high_water_bytes
+        if ack.caps & NVM:
+            survives_reset(link)
+            used = max(used, link.state(False).stack_high_water_bytes)
         for name, (state, weights, _) in results.items():
             print(f"{board} {name}: state {state[:16]} weights {weights[:16]}, arena {ack.ram_bytes}, stack {used}", flush=True)
         return results

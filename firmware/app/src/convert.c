@@ -2,16 +2,16 @@
 
 typedef struct {
   const char* name;
-  int64_t value, lo, hi;
+  int32_t lo, hi;
 } range_t;
 
-static bool in_range(const range_t* r, odt_error_t* err) {
-  if (r->value >= r->lo && r->value <= r->hi) return true;
+static bool in_range(const range_t* r, int64_t value, odt_error_t* err) {
+  if (value >= r->lo && value <= r->hi) return true;
   *err = (odt_error_t){.status = ODT_INVALID_ARGUMENT,
                        .what = r->name,
-                       .got = (int32_t)(r->value > INT32_MAX ? INT32_MAX : r->value),
-                       .limit_lo = (int32_t)r->lo,
-                       .limit_hi = (int32_t)r->hi,
+                       .got = (int32_t)(value > INT32_MAX ? INT32_MAX : value),
+                       .limit_lo = r->lo,
+                       .limit_hi = r->hi,
                        .index = -1};
   return false;
 }
@@ -20,9 +20,9 @@ static bool class_weights(const odt_device_v1_RunSpec* w, const odt_model_t* m,
                           odt_run_spec_t* spec, odt_error_t* err) {
   memset(spec->class_weights, 64, sizeof spec->class_weights);
   if (w->class_weights.size == 0) return true;
-  const uint32_t want = m->task == ODT_TASK_CLASSIFY ? m->n_classes : 0;
-  const range_t r = {"class_weights", w->class_weights.size, want, want};
-  if (!in_range(&r, err)) return false;
+  const int32_t want = m->task == ODT_TASK_CLASSIFY ? m->n_classes : 0;
+  const range_t r = {"class_weights", want, want};
+  if (!in_range(&r, w->class_weights.size, err)) return false;
   memcpy(spec->class_weights, w->class_weights.bytes, w->class_weights.size);
   return true;
 }
@@ -30,30 +30,37 @@ static bool class_weights(const odt_device_v1_RunSpec* w, const odt_model_t* m,
 /* The ranges of the fields' types; odt_run_spec_check knows the rest. */
 bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_run_spec_t* spec,
                     odt_error_t* err) {
-  const range_t ranges[] = {
-      {"rule_set", w->rule_set, 0, 255},
-      {"rounding", w->rounding, 0, 255},
-      {"loss", w->loss, 0, 255},
-      {"shift_source", w->shift_source, 0, 255},
-      {"mu_weight", w->mu_weight_0, -128, 127},
-      {"mu_weight", w->mu_weight_1, -128, 127},
-      {"mu_weight", w->mu_weight_2, -128, 127},
-      {"mu_offset", w->mu_offset, -128, 127},
-      {"dead_zone", w->dead_zone, 0, 255},
-      {"k", w->k, 0, 255},
-      {"batch", w->batch, 1, ODT_MAX_BATCH},
-      {"epochs", w->epochs, 1, 65535},
-      {"apt.mode", w->apt_mode, 0, 255},
-      {"apt.k_max", w->apt_k_max, 0, 255},
-      {"apt.t_min_q8", w->apt_t_min_q8, 0, 65535},
-      {"apt.t_max_q8", w->apt_t_max_q8, 0, 65535},
-      {"lr_m", w->lr_m_0, 0, 65535},
-      {"lr_m", w->lr_m_1, 0, 65535},
-      {"lr_m", w->lr_m_2, 0, 65535},
-      {"lr_s", w->lr_s, 0, 255},
+  static const range_t kRanges[] = {
+      {"rule_set", 0, 255},
+      {"rounding", 0, 255},
+      {"loss", 0, 255},
+      {"shift_source", 0, 255},
+      {"mu_weight", -128, 127},
+      {"mu_weight", -128, 127},
+      {"mu_weight", -128, 127},
+      {"mu_offset", -128, 127},
+      {"dead_zone", 0, 255},
+      {"k", 0, 255},
+      {"batch", 1, ODT_MAX_BATCH},
+      {"epochs", 1, 65535},
+      {"apt.mode", 0, 255},
+      {"apt.k_max", 0, 255},
+      {"apt.t_min_q8", 0, 65535},
+      {"apt.t_max_q8", 0, 65535},
+      {"lr_m", 0, 65535},
+      {"lr_m", 0, 65535},
+      {"lr_m", 0, 65535},
+      {"lr_s", 0, 255},
   };
-  for (uint32_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-    if (!in_range(&ranges[i], err)) return false;
+  const int64_t values[] = {w->rule_set,    w->rounding,    w->loss,         w->shift_source,
+                            w->mu_weight_0, w->mu_weight_1, w->mu_weight_2,  w->mu_offset,
+                            w->dead_zone,   w->k,           w->batch,        w->epochs,
+                            w->apt_mode,    w->apt_k_max,   w->apt_t_min_q8, w->apt_t_max_q8,
+                            w->lr_m_0,      w->lr_m_1,      w->lr_m_2,       w->lr_s};
+  _Static_assert(sizeof values / sizeof values[0] == sizeof kRanges / sizeof kRanges[0],
+                 "one value a range");
+  for (uint32_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+    if (!in_range(&kRanges[i], values[i], err)) return false;
   }
   memset(spec, 0, sizeof *spec); /* padding too: specs are compared as bytes */
   spec->rule_set = (uint8_t)w->rule_set;

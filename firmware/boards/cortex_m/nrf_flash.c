@@ -10,7 +10,6 @@
 #define WRITE 1u
 #define ERASE 2u
 
-#define UNIT 4096u
 #define PAGE 128u
 
 static bool ready(void) {
@@ -46,18 +45,18 @@ static bool write(void* ctx, uint32_t at, const uint8_t* data, uint32_t n) {
 
 static bool erase(void* ctx, uint32_t at) {
   (void)ctx;
-  if (!inside(at, UNIT) || at % UNIT != 0 || !ready()) return false;
+  if (!inside(at, NRF_NVM_UNIT) || at % NRF_NVM_UNIT != 0 || !ready()) return false;
   REG32(CONFIG) = ERASE;
   REG32(ERASEPAGE) = NRF_NVM_BASE + at;
   const bool done = ready();
   REG32(CONFIG) = READ_ONLY;
-  return done && mapped_blank(NRF_NVM_BASE + at, UNIT);
+  return done && mapped_blank(NRF_NVM_BASE + at, NRF_NVM_UNIT);
 }
 
 const hal_nvm_t* nrf_flash(void) {
   static const hal_nvm_t kMemory = {.size = NRF_NVM_SIZE,
                                     .page = PAGE,
-                                    .unit = UNIT,
+                                    .unit = NRF_NVM_UNIT,
                                     .write_us = 2000,
                                     .erase_us = 90000,
                                     .read = read,

@@ -1,6 +1,7 @@
 /* BBC micro:bit 1: nRF51822, UART through the interface chip at 115200 baud. */
 #include "board.h"
 
+#include "nrf_flash.h"
 #include "nrf_uart.h"
 
 #define GPIO_OUTSET 0x50000508u
@@ -29,3 +30,4 @@ void board_irq(void) {
 bool board_uart_put(uint8_t byte) { return nrf_uart_put(byte); }
 /* The first of the 25: row 1, column 1. */
 void board_led(bool on) { REG32(on ? GPIO_OUTSET : GPIO_OUTCLR) = LED_ROW; }
+const hal_nvm_t* board_nvm(void) { return nrf_flash(); }
