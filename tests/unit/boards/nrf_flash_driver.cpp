@@ -1,0 +1,3 @@
+#include "registers.h"
+// The driver itself.
+#include "nrf_flash.c"  // NOLINT

@@ -1,0 +1,3 @@
+#include "registers.h"
+// The driver itself.
+#include "stm32u5_flash.c"  // NOLINT
