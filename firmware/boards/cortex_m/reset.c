@@ -122,22 +122,27 @@ _Noreturn void fault_report(const uint32_t* frame) {
 }
 
 /* A stack pointer that is lost would make the report fault again, which locks the core up: it
- * starts anew then, without the frame. */
+ * starts anew then, without the frame. So does a stack that ran over its limit (startup.c). */
+#ifdef __ARM_ARCH_8M_MAIN__
+#define NO_STACK_LIMIT "movs r1, #0\n msr msplim, r1\n"
+#else
+#define NO_STACK_LIMIT
+#endif
 __attribute__((naked)) void fault_handler(void) {
-  __asm__ volatile(
-      "mrs r0, msp\n"
-      "ldr r1, =__arena_start\n"
-      "cmp r0, r1\n"
-      "blo 1f\n"
-      "ldr r1, =__stack_top - 32\n"
-      "cmp r0, r1\n"
-      "bls 2f\n"
-      "1:\n"
-      "ldr r1, =__stack_top\n"
-      "mov sp, r1\n"
-      "movs r0, #0\n"
-      "2:\n"
-      "ldr r1, =fault_report\n"
-      "bx r1\n"
-      ".ltorg\n");
+  __asm__ volatile(NO_STACK_LIMIT
+                   "mrs r0, msp\n"
+                   "ldr r1, =__arena_start\n"
+                   "cmp r0, r1\n"
+                   "blo 1f\n"
+                   "ldr r1, =__stack_top - 32\n"
+                   "cmp r0, r1\n"
+                   "bls 2f\n"
+                   "1:\n"
+                   "ldr r1, =__stack_top\n"
+                   "mov sp, r1\n"
+                   "movs r0, #0\n"
+                   "2:\n"
+                   "ldr r1, =fault_report\n"
+                   "bx r1\n"
+                   ".ltorg\n");
 }

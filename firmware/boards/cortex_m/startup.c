@@ -51,8 +51,16 @@ static inline CORE_REGISTERS_ONLY void fpu_on(void) {
 static inline void fpu_on(void) {}
 #endif
 
+/* Armv8-M faults when the stack grows into the arena; older cores go on, on somebody's weights. */
+static inline void guard_stack(void) {
+#ifdef __ARM_ARCH_8M_MAIN__
+  __asm__ volatile("msr msplim, %0" ::"r"(__stack_limit));
+#endif
+}
+
 CORE_REGISTERS_ONLY _Noreturn void reset_handler(void) {
   fpu_on();
+  guard_stack();
   const uint32_t* from = __data_load;
   for (uint32_t* p = __data_start; p < __data_end; p++) *p = *from++;
   for (uint32_t* p = __bss_start; p < __bss_end; p++) *p = 0;
