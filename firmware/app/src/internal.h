@@ -20,6 +20,7 @@ typedef struct {
 void text_begin(text_t* t, char* out, uint32_t capacity);
 void text_str(text_t* t, const char* s);
 void text_i64(text_t* t, int64_t v);
+void text_error(text_t* t, const odt_error_t* e);
 
 void refuse(response_t* r, status_code_t code, const char* text);
 /* "what: got against limit" */

@@ -51,10 +51,12 @@ void job_enter(app_t* app, state_t state, const char* text) {
 }
 
 void job_fail(app_t* app, const odt_error_t* err) {
-  response_t r = odt_device_v1_Response_init_zero;
-  refuse_odt(&r, err);
-  app_log(app, 4, r.error.text);
-  job_enter(app, JOB(FAILED), r.error.text);
+  char text[APP_LOG_TEXT];
+  text_t t;
+  text_begin(&t, text, sizeof text);
+  text_error(&t, err);
+  app_log(app, 4, text);
+  job_enter(app, JOB(FAILED), text);
 }
 
 bool job_start_due(const app_t* app) {

@@ -53,10 +53,10 @@ static void handle(app_t* app, const frame_t* f) {
 }
 
 bool link_receive(app_t* app) {
-  uint8_t chunk[128];
+  uint8_t chunk[64];
   bool any = false;
   /* Bounded, so that a flood cannot keep training from its turn. */
-  for (uint32_t i = 0; i < 16; i++) {
+  for (uint32_t i = 0; i < 32; i++) {
     const uint32_t got = app->hal.uart_read(app->hal.ctx, chunk, sizeof chunk);
     if (got == 0) break;
     any = true;

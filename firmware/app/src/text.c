@@ -50,19 +50,23 @@ void refuse_limit(response_t* r, status_code_t code, const char* what, int64_t g
   if (limit >= 0 && limit <= (int64_t)UINT32_MAX) r->error.limit = (uint32_t)limit;
 }
 
+void text_error(text_t* t, const odt_error_t* e) {
+  text_str(t, e->what != NULL ? e->what : "unknown error");
+  if (e->got != 0 || e->limit_lo != 0 || e->limit_hi != 0) {
+    text_str(t, ": ");
+    text_i64(t, e->got);
+    text_str(t, ", allowed ");
+    text_i64(t, e->limit_lo);
+    if (e->limit_hi != e->limit_lo) {
+      text_str(t, "..");
+      text_i64(t, e->limit_hi);
+    }
+  }
+}
+
 void refuse_odt(response_t* r, const odt_error_t* e) {
   text_t t = begin(r, e->status == ODT_OK ? odt_device_v1_StatusCode_STATUS_CODE_INTERNAL
                                           : (status_code_t)e->status);
-  text_str(&t, e->what != NULL ? e->what : "unknown error");
-  if (e->got != 0 || e->limit_lo != 0 || e->limit_hi != 0) {
-    text_str(&t, ": ");
-    text_i64(&t, e->got);
-    text_str(&t, ", allowed ");
-    text_i64(&t, e->limit_lo);
-    if (e->limit_hi != e->limit_lo) {
-      text_str(&t, "..");
-      text_i64(&t, e->limit_hi);
-    }
-  }
+  text_error(&t, e);
   if (e->limit_hi > 0) r->error.limit = (uint32_t)e->limit_hi;
 }

@@ -95,10 +95,17 @@ static void sleep_until_interrupt(void) {
   __asm__ volatile("cpsie i" ::: "memory");
 }
 
+/* Not inlined: the text shall not stay on the stack. */
+static __attribute__((noinline)) bool tell_fault(void) {
+  char fault[FAULT_TEXT];
+  const bool told = fault_text(fault);
+  if (told) app_log(&app, LOG_CRITICAL, fault);
+  return told;
+}
+
 int main(void);
 int main(void) {
   board_reset_t started;
-  char fault[FAULT_TEXT];
   board_clock_init();
   reset_read(&started);
   identity_read(&identity);
@@ -130,8 +137,7 @@ int main(void) {
                                .epoch_bytes = sizeof epochs,
                                .epoch_capacity = APP_EVENTS};
   app_init(&app, &config, &hal);
-  bool untold = fault_text(fault);
-  if (untold) app_log(&app, LOG_CRITICAL, fault);
+  bool untold = tell_fault();
   for (;;) {
     if (app_poll(&app) || app.link.tx_size != 0) continue;
     /* Kept until a host has had it: boards may start again before one comes. */
