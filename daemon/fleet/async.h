@@ -1,43 +1,14 @@
 #pragma once
 
-#include <chrono>
-#include <memory>
-#include <vector>
+#include <exception>
+#include <utility>
 
-#include "base/asio.h"
+#include "session/async.h"
 
 // Waiting on one thread: what Asio 1.74 lacks. All calls on the thread that runs the io_context.
 namespace odt::fleet {
 
-// An event without memory: wakes whoever waits now. Check the condition before every wait.
-class Signal {
- public:
-  explicit Signal(asio::io_context& io) : io_(io) {}
-  Signal(const Signal&) = delete;
-  Signal& operator=(const Signal&) = delete;
-
-  void notify() {
-    // A waiter that wakes may wait again at once: it belongs to the next notify.
-    auto waiters = std::move(waiters_);
-    waiters_.clear();
-    for (auto& timer : waiters) timer->cancel();
-  }
-  asio::awaitable<void> wait_until(std::chrono::steady_clock::time_point deadline) {
-    auto timer = std::make_shared<asio::steady_timer>(io_, deadline);
-    std::erase_if(waiters_, [](const auto& w) { return w.use_count() == 1; });
-    waiters_.push_back(timer);
-    boost::system::error_code ignored;
-    co_await timer->async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-  }
-  asio::awaitable<void> wait_for(std::chrono::steady_clock::duration time) {
-    return wait_until(std::chrono::steady_clock::now() + time);
-  }
-  asio::awaitable<void> wait() { return wait_until(std::chrono::steady_clock::time_point::max()); }
-
- private:
-  asio::io_context& io_;
-  std::vector<std::shared_ptr<asio::steady_timer>> waiters_;
-};
+using session::Signal;
 
 // Mutual exclusion between coroutines of one thread; fair enough: waiters retry in order.
 class AsyncMutex {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/asio.h"
 
@@ -12,23 +13,36 @@ namespace odt::session {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// Wakes its one waiter. A notify() without waiter is lost: wait only for a condition that was
-// looked at just before, and look again after.
+// An event without memory: wakes whoever waits now. Wait only for a condition that was looked at
+// just before, and look again after.
 class Signal {
  public:
-  explicit Signal(asio::io_context& io) : timer_(io) {}
+  explicit Signal(asio::io_context& io) : io_(io) {}
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
 
-  void notify() { timer_.cancel(); }
-
+  void notify() {
+    // A waiter that wakes may wait again at once: it belongs to the next notify.
+    auto waiters = std::move(waiters_);
+    waiters_.clear();
+    for (auto& timer : waiters) timer->cancel();
+  }
+  // Each waiter has a timer of its own: setting the time of one must not wake another.
   asio::awaitable<void> wait_until(SteadyTime until) {
-    timer_.expires_at(until);
+    auto timer = std::make_shared<asio::steady_timer>(io_, until);
+    std::erase_if(waiters_, [](const auto& w) { return w.use_count() == 1; });
+    waiters_.push_back(timer);
     boost::system::error_code ignored;
-    co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    co_await timer->async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  }
+  asio::awaitable<void> wait_for(std::chrono::steady_clock::duration time) {
+    return wait_until(std::chrono::steady_clock::now() + time);
   }
   asio::awaitable<void> wait() { return wait_until(SteadyTime::max()); }
 
  private:
-  asio::steady_timer timer_;
+  asio::io_context& io_;
+  std::vector<std::shared_ptr<asio::steady_timer>> waiters_;
 };
 
 // First come, first served. Waiters beyond kMaxWaiting are refused, as are all after close().

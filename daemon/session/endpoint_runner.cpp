@@ -107,7 +107,9 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
     gone_ = false;
     Result<std::shared_ptr<link::ByteLink>> opened = absl::UnavailableError("");
     std::shared_ptr<link::SerialLink> serial;
-    if (target.tls && !options_.tls) {
+    if (options_.open) {
+      opened = options_.open(endpoint_);
+    } else if (target.tls && !options_.tls) {
       opened = absl::FailedPreconditionError(
           endpoint_ +
           ": TLS is not set up; set boards.tls_cert, tls_key and tls_client_ca, or "

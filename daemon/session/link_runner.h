@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/asio.h"
 #include "base/clock.h"
+#include "link/byte_link.h"
 #include "link/tls.h"
 #include "model/board.h"
 #include "session/board_session.h"
@@ -49,6 +51,8 @@ struct LinkOptions {
   // The TCP peer is a raw serial line (QEMU, ser2net): a bad frame is dropped as on serial. Without
   // it a bad frame ends the connection, because TCP does not damage bytes.
   bool tcp_lossy = false;
+  // Seam for tests: opens the endpoint in place of a serial port or a TCP connection.
+  std::function<Result<std::shared_ptr<link::ByteLink>>(const std::string& endpoint)> open;
 };
 
 class LinkRunner {

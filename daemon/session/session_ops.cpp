@@ -4,6 +4,8 @@ namespace odt::session {
 namespace {
 
 constexpr std::chrono::milliseconds kPollEval{50};
+constexpr std::chrono::milliseconds kEpochWait{500};
+constexpr int kEpochTries = 10;
 
 template <typename T>
 Result<T> take(Result<wire::Answer>& answer, const char* what) {
@@ -62,15 +64,19 @@ asio::awaitable<Status> SessionImpl::ack_epoch(Uuid run, std::uint32_t attempt,
   return call_status(wire::request::ack_epoch(run, attempt, epoch));
 }
 
+// The record comes before the answer; on a lossy line it may be lost or late, and is asked for
+// again.
 asio::awaitable<Status> SessionImpl::get_epoch(std::uint32_t epoch) {
   const auto self = shared_from_this();
   if (sink_ == nullptr) co_return absl::FailedPreconditionError("nobody listens to this session");
   wanted_epoch_ = epoch;
-  const Status asked = co_await call_status(wire::request::get_epoch(epoch));
-  // The record comes before the answer; on a lossy line it may be lost or late.
-  const SteadyTime until = now() + std::chrono::seconds(1);
-  while (asked.ok() && !closed_ && wanted_epoch_ == epoch && now() < until) {
-    co_await events_signal_.wait_until(until);
+  Status asked;
+  for (int i = 0; i < kEpochTries && asked.ok() && wanted_epoch_ == epoch && !closed_; ++i) {
+    asked = co_await call_status(wire::request::get_epoch(epoch));
+    const SteadyTime until = now() + kEpochWait;
+    while (asked.ok() && !closed_ && wanted_epoch_ == epoch && now() < until) {
+      co_await events_signal_.wait_until(until);
+    }
   }
   const bool missing = wanted_epoch_ == epoch;
   wanted_epoch_.reset();

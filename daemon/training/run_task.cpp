@@ -204,7 +204,8 @@ asio::awaitable<void> RunTask::main() {
       // Not the run's fault, and its end could not be stored either: the board holds it meanwhile.
       env_->say(4, absl::StrCat(shown(), ": waits for disk space: ", text_of(done)));
       co_await idle(std::chrono::milliseconds(2000));
-    } else if (absl::IsAborted(done) && ++fruitless_ <= kMaxFruitless) {
+    } else if ((absl::IsAborted(done) || absl::IsDeadlineExceeded(done)) &&
+               ++fruitless_ <= kMaxFruitless) {
       env_->say(3, absl::StrCat(shown(), ": again: ", text_of(done)));
       co_await idle(std::chrono::milliseconds(50));
     } else {
