@@ -27,6 +27,7 @@ VirtualBoard::VirtualBoard(BoardSetup setup)
   config_.arena = reinterpret_cast<std::uint8_t*>(arena_.data());
   config_.arena_size = setup_.arena & ~7u;
   config_.epochs = epochs_.data();
+  config_.epoch_bytes = static_cast<std::uint32_t>(epochs_.size() * sizeof(app_epoch_t));
   config_.epoch_capacity = setup_.epochs;
   hal_.ctx = this;
   hal_.uart_read = [](void* ctx, std::uint8_t* out, std::uint32_t n) {
