@@ -21,10 +21,24 @@ asio::awaitable<Status> RunTask::streamed_step(Session session, std::uint32_t st
   auto frame = co_await session->train_step(run_.id, run_.attempt, step, batch_id, kBatchSlot);
   if (!frame.ok()) co_return frame.status();
   env_->registry->note_step(slot_.uid, step + 1);
-  frame->step = step;
-  const std::uint32_t every = *e.telemetry_every;
-  if (every != 0 && step % every == 0) add_telemetry(std::move(*frame));
+  keep_streamed(step, std::move(*frame));
   co_return absl::OkStatus();
+}
+
+void RunTask::keep_streamed(std::uint32_t step, model::TelemetryFrame frame) {
+  frame.step = step;
+  const std::uint32_t every = *run_.effective.telemetry_every;
+  if (every != 0 && step % every == 0) add_telemetry(std::move(frame));
+}
+
+// The answer to the board's last step may have been lost with the session or the daemon that asked:
+// the board gives it again.
+asio::awaitable<Status> RunTask::last_streamed(Session session, std::uint32_t steps) {
+  if (steps == 0) co_return absl::OkStatus();
+  auto frame = co_await session->train_step(run_.id, run_.attempt, steps - 1, 0, kBatchSlot);
+  if (absl::IsUnavailable(frame.status())) co_return frame.status();
+  if (frame.ok()) keep_streamed(steps - 1, std::move(*frame));
+  co_return absl::OkStatus();  // a board that took up a state has no record of its last step
 }
 
 asio::awaitable<Status> RunTask::streamed_end_epoch(Session session, std::uint32_t epoch) {
@@ -63,6 +77,8 @@ asio::awaitable<Status> RunTask::follow_streamed(Session session, model::DeviceS
   auto done = co_await fetch_epochs(session, state.epoch);
   if (!done.ok()) co_return done;
   done = co_await drain_epochs(session);
+  if (!done.ok()) co_return done;
+  done = co_await last_streamed(session, state.step);
   if (!done.ok()) co_return done;
   if (state.step == 0 && !run_.spec.start_snapshot.is_zero()) {
     done = co_await ensure_start_weights(session);

@@ -112,6 +112,8 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
 
   // run_streamed.cpp: batches over the link.
   asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);
+  void keep_streamed(std::uint32_t step, model::TelemetryFrame frame);
+  asio::awaitable<Status> last_streamed(Session session, std::uint32_t steps);
   asio::awaitable<Status> streamed_step(Session session, std::uint32_t step);
   asio::awaitable<Status> streamed_end_epoch(Session session, std::uint32_t epoch);
   asio::awaitable<Status> ensure_start_weights(Session session);

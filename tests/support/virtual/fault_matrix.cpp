@@ -19,7 +19,8 @@ constexpr char kAlias[] = "matrix";
 // May an operator's tool try again after this answer?
 bool try_again(const Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsAborted(status) || absl::IsCancelled(status) || absl::IsDataLoss(status);
+         absl::IsAborted(status) || absl::IsCancelled(status) || absl::IsDataLoss(status) ||
+         reason_of(status) == "BOARD_BUSY";
 }
 
 }  // namespace

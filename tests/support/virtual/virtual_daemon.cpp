@@ -127,10 +127,10 @@ VirtualDaemon::VirtualDaemon(VirtualTime& time, VirtualWorld& world, const Virtu
   world_.attach(&io_);
   training::OrchestratorOptions options;
   options.fleet.scan_ports = [] { return std::vector<model::Port>{}; };
-  options.fleet.link.tcp_lossy = true;
   options.fleet.link.open = [&world](const std::string& endpoint) { return world.open(endpoint); };
   for (std::size_t i = 0; i < world.boards(); ++i)
-    options.fleet.tcp_dial.push_back({world.address(i), {}});
+    options.fleet.tcp_dial.push_back(
+        {.address = world.address(i), .expect_uid = {}, .serial_line = true});
   if (std::getenv("ODT_TEST_LOG") != nullptr)
     options.log = [&time](int level, const std::string& text) {
       std::fprintf(stderr, "%10.3f [%d] %s\n", static_cast<double>(time.elapsed_us()) / 1e6, level,
