@@ -132,7 +132,7 @@ class Demo:
             raise RuntimeError(f"the firmware build failed; see {self.fleet.state}/firmware.log")
         boards = [b for b in BOARDS if b[2] is not None]
         for name, uid, qemu, _ in boards:
-            self.fleet.qemu_board(name, qemu, uid)
+            self.fleet.qemu_board(name, qemu, uid, keep=True)
         self.wait_online(boards)
         self.term.line(f"boards online: {len(BOARDS)}, of them under QEMU: " +
                        ", ".join(f"{n} ({q})" for n, _, q, _ in boards))

@@ -115,11 +115,13 @@ class Processes:
         return self.start(name, [str(self.bin / "odt-sim-board"), "--uid", uid,
                                  "--connect", self.address_of("listen"), *extra])
 
-    def qemu_board(self, name, board, uid, where=None):
-        """A QEMU board that dials odtd; where "host:port": it listens there instead."""
+    def qemu_board(self, name, board, uid, where=None, keep=False, extra=()):
+        """A QEMU board that dials odtd; where "host:port": it listens there instead. keep: started again when QEMU
+        ends by itself."""
         script = pathlib.Path(__file__).resolve().parent / "qemu-board.sh"
         mode = ["--listen", where] if where else ["--connect", self.address_of("listen")]
-        return self.start(name, [str(script), "--image", str(self.bin / "firmware" / f"{board}.elf"), *mode, board, uid])
+        return self.start(name, [str(script), "--image", str(self.bin / "firmware" / f"{board}.elf"), *mode,
+                                 *(["--keep"] if keep else []), *map(str, extra), board, uid])
 
     # -- odtctl
 

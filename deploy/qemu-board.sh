@@ -13,6 +13,7 @@
 #   --qmp PATH     QEMU's control socket
 #   --nvm FILE     EEPROM (boards with at24c); made with 64 KB if it is not there. 64 to 512 KB: 1 to 8 chips
 #   --gdb PATH     QEMU's gdb stub at this socket
+#   --keep         starts QEMU again when it ends by itself (a core that locks up aborts it): same uid, another seed
 set -eu
 
 die() {
@@ -21,7 +22,14 @@ die() {
 }
 usage() { sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0"; }
 
-image='' seed='' log='' qmp='' nvm='' gdb='' board='' uid='' mode='' where=''
+# A kept board's starter stays; it ends with its parent as QEMU alone does.
+case " $* " in
+  *' --keep '*)
+    [ -n "${ODT_KEPT:-}" ] || ODT_KEPT=1 exec setpriv --pdeathsig TERM /bin/sh "$0" "$@"
+    ;;
+esac
+
+image='' seed='' log='' qmp='' nvm='' gdb='' keep='' board='' uid='' mode='' where=''
 while [ $# -gt 0 ]; do
   case $1 in
     --image | --seed | --log | --qmp | --nvm | --gdb | --listen | --connect)
@@ -38,6 +46,7 @@ while [ $# -gt 0 ]; do
       shift 2
       ;;
     --pty) mode=pty && shift ;;
+    --keep) keep=yes && shift ;;
     -h | --help) usage && exit 0 ;;
     -*) die "unknown option $1 (see --help)" ;;
     *)
@@ -63,7 +72,8 @@ case $uid in *[!0-9a-fA-F]*) die "uid $uid: hex digits only" ;; esac
 [ ${#uid} -eq 16 ] || [ ${#uid} -eq 32 ] || die "uid $uid: ${#uid} digits, wanted 16 or 32"
 image=${image:-$(dirname "$0")/../build/bin/firmware/$board.elf}
 [ -r "$image" ] || die "no firmware $image: build it with cmake --build build --target firmware_images"
-seed=${seed:-$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
+new_seed() { od -An -N8 -tx8 /dev/urandom | tr -d ' '; }
+seed=${seed:-$(new_seed)}
 case $seed in *[!0-9a-fA-F]* | '') die "seed $seed: hex digits only" ;; esac
 
 case $mode in
@@ -82,8 +92,7 @@ set -- -M "$machine" -nographic -nodefaults -monitor none -kernel "$image" \
   -device "loader,addr=$(at 0),data=0x3144494f,data-len=4" \
   -device "loader,addr=$(at 4),data=$((${#uid} / 2)),data-len=4" \
   -device "loader,addr=$(at 8),data=$(word "$(printf '%s' "$uid" | cut -c1-16)"),data-len=8" \
-  -device "loader,addr=$(at 16),data=$(word "${rest:-0000000000000000}"),data-len=8" \
-  -device "loader,addr=$(at 24),data=0x$seed,data-len=8"
+  -device "loader,addr=$(at 16),data=$(word "${rest:-0000000000000000}"),data-len=8"
 [ -z "$qmp" ] || set -- "$@" -qmp "unix:$qmp,server=on,wait=off"
 [ -z "$gdb" ] || set -- "$@" -chardev "socket,id=gdb0,path=$gdb,server=on,wait=off" -gdb chardev:gdb0
 if [ -n "$nvm" ]; then
@@ -102,4 +111,31 @@ if [ -n "$nvm" ]; then
     n=$((n + 1))
   done
 fi
-exec setpriv --pdeathsig TERM qemu-system-arm "$@"
+[ -n "$keep" ] || exec setpriv --pdeathsig TERM qemu-system-arm "$@" -device "loader,addr=$(at 24),data=0x$seed,data-len=8"
+
+child=''
+# shellcheck disable=SC2317  # called by the trap
+end() {
+  trap '' TERM INT HUP
+  [ -z "$child" ] || kill "$child" 2>/dev/null || :
+  wait
+  exit 0
+}
+trap end TERM INT HUP
+pause=1
+while :; do
+  begun=$(date +%s) code=0
+  setpriv --pdeathsig TERM qemu-system-arm "$@" -device "loader,addr=$(at 24),data=0x$seed,data-len=8" &
+  child=$!
+  wait "$child" || code=$?
+  child=''
+  # A board that cannot even start is not tried twice a second for ever.
+  [ $(($(date +%s) - begun)) -lt 10 ] || pause=1
+  printf 'qemu-board: %s %s ended (exit %s); again in %s s\n' "$board" "$uid" "$code" "$pause" >&2
+  sleep "$pause" &
+  child=$!
+  wait "$child" || :
+  child=''
+  pause=$((pause < 16 ? pause * 2 : 30))
+  seed=$(new_seed)
+done

@@ -106,6 +106,7 @@ class VirtualDaemon::Jobs final : public jobs::JobControl {
     done(refused());
   }
   void replay(CallContext, Uuid, Done<model::Job> done) override { done(refused()); }
+  void export_onnx(CallContext, Hash, bool, Done<model::Job> done) override { done(refused()); }
   void cancel(CallContext, Uuid, Done<model::Job> done) override { done(refused()); }
 
  private:

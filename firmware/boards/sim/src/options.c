@@ -14,13 +14,29 @@ static const char kUsage[] =
     "  --epoch-records N     epoch records kept until acknowledged (64)\n"
     "  --boot-seed N         entropy of this boot (random)\n"
     "  --step-delay-ms N     slower core: at least this long from step to step\n"
-    "  --baud N              paces the link like a UART (no limit)\n"
-    "  --fault-seed N        with --drop-ppm N, --corrupt-ppm N (bytes, both directions)\n"
+    "  --count N             boards of this process (1): uids count on from --uid; each dials, or\n"
+    "                        --listen PORT, PORT + 1, ...; --nvm FILE.0, FILE.1, ...\n"
+    "  --duplicate-uid       the last of them has the first one's uid\n"
+    "  --drift-ppm N         its clock goes fast (or slow: -N)\n"
+    "line, both directions:\n"
+    "  --baud N              paced like a UART (no limit)\n"
+    "  --one-way-ms N        time on the way (0)\n"
+    "  --faults LIST         per mille of the frames: "
+    "drop=N,flip=N,burst=N,truncate=N,duplicate=N,\n"
+    "                        garbage=N,delay=N; --delay-ms N: how long a delayed one takes (2000)\n"
+    "  --drop-ppm N, --corrupt-ppm N: of the bytes\n"
+    "  --cut-every-ms N      with --cut-ms N (1000): the connection is closed for a while\n"
+    "board:\n"
     "  --stall-every-ms N    with --stall-ms N: does nothing at all for a while\n"
     "  --busy-every-ms N     with --busy-ms N: announces BUSY, then does nothing for a while\n"
+    "  --reset-every-ms N    restarts as its watchdog does, RAM lost\n"
+    "  --power-every-ms N    with --power-off-ms N (1000): power cycle\n"
+    "  --fault-seed N        the same faults again; the boards of a fleet have them at different "
+    "times\n"
+    "memory, sensor, process:\n"
     "  --nvm FILE            non-volatile memory (made where it is not there)\n"
     "  --nvm-bytes N         its size (524288)\n"
-    "  --nvm-page-us N       time that a page of 128 bytes takes (0)\n"
+    "  --nvm-page-us N       time that a page of 128 bytes takes (0): slow memory\n"
     "  --sensor FILE         plays its time steps, little-endian; from the end on again from the "
     "start\n"
     "  --sensor-channels N, --sensor-dtype s8|u8|s16, --sensor-rate HZ: of its values (1, s16, "
@@ -95,6 +111,17 @@ enum {
   kSensorRate,
   kSensorOnce,
   kButton,
+  kCount,
+  kDuplicateUid,
+  kDrift,
+  kOneWay,
+  kFates,
+  kDelayMs,
+  kCutEvery,
+  kCut,
+  kResetEvery,
+  kPowerEvery,
+  kPowerOff,
   kHelp
 };
 
@@ -126,6 +153,17 @@ static const struct option kOptions[] = {{"uid", 1, NULL, kUid},
                                          {"sensor-rate", 1, NULL, kSensorRate},
                                          {"sensor-once", 0, NULL, kSensorOnce},
                                          {"button", 1, NULL, kButton},
+                                         {"count", 1, NULL, kCount},
+                                         {"duplicate-uid", 0, NULL, kDuplicateUid},
+                                         {"drift-ppm", 1, NULL, kDrift},
+                                         {"one-way-ms", 1, NULL, kOneWay},
+                                         {"faults", 1, NULL, kFates},
+                                         {"delay-ms", 1, NULL, kDelayMs},
+                                         {"cut-every-ms", 1, NULL, kCutEvery},
+                                         {"cut-ms", 1, NULL, kCut},
+                                         {"reset-every-ms", 1, NULL, kResetEvery},
+                                         {"power-every-ms", 1, NULL, kPowerEvery},
+                                         {"power-off-ms", 1, NULL, kPowerOff},
                                          {"help", 0, NULL, kHelp},
                                          {NULL, 0, NULL, 0}};
 
@@ -170,6 +208,77 @@ static void take_fault(int option, sim_options_t* o) {
       break;
     default:
       o->busy_ms = u32("--busy-ms", 1, hour);
+      break;
+  }
+}
+
+/* "drop=10,flip=5" */
+static void take_fates(const char* text, sim_fates_t* f) {
+  const struct {
+    const char* name;
+    uint32_t* value;
+  } known[] = {{"drop", &f->drop},         {"flip", &f->flip},           {"burst", &f->burst},
+               {"truncate", &f->truncate}, {"duplicate", &f->duplicate}, {"garbage", &f->garbage},
+               {"delay", &f->delay}};
+  char copy[256];
+  snprintf(copy, sizeof copy, "%s", text);
+  char* rest = NULL;
+  for (char* item = strtok_r(copy, ",", &rest); item != NULL; item = strtok_r(NULL, ",", &rest)) {
+    char* equal = strchr(item, '=');
+    uint32_t* value = NULL;
+    if (equal != NULL) *equal = 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+      if (strcmp(item, known[i].name) == 0) value = known[i].value;
+    }
+    if (value == NULL || equal == NULL) die("--faults", text, "NAME=PER_MILLE,... (see --help)");
+    *value = (uint32_t)number("--faults", equal + 1, 0, 1000);
+  }
+}
+
+static int32_t drift_of(const char* text) {
+  char* end = NULL;
+  const long v = strtol(text, &end, 10);
+  if (end == text || *end != 0 || v < -100000 || v > 100000) {
+    die("--drift-ppm", text, "a number from -100000 to 100000");
+  }
+  return (int32_t)v;
+}
+
+static void take_life(int option, sim_options_t* o) {
+  const uint32_t day = 24u * 3600u * 1000u;
+  switch (option) {
+    case kCount:
+      o->count = u32("--count", 1, 10000);
+      break;
+    case kDuplicateUid:
+      o->duplicate_uid = true;
+      break;
+    case kDrift:
+      o->drift_ppm = drift_of(optarg);
+      break;
+    case kOneWay:
+      o->one_way_ms = u32("--one-way-ms", 0, 10000);
+      break;
+    case kFates:
+      take_fates(optarg, &o->fates);
+      break;
+    case kDelayMs:
+      o->delay_ms = u32("--delay-ms", 1, day);
+      break;
+    case kCutEvery:
+      o->cut_every_ms = u32("--cut-every-ms", 1, day);
+      break;
+    case kCut:
+      o->cut_ms = u32("--cut-ms", 1, day);
+      break;
+    case kResetEvery:
+      o->reset_every_ms = u32("--reset-every-ms", 1, day);
+      break;
+    case kPowerEvery:
+      o->power_every_ms = u32("--power-every-ms", 1, day);
+      break;
+    default:
+      o->power_off_ms = u32("--power-off-ms", 1, day);
       break;
   }
 }
@@ -238,6 +347,19 @@ static void take(int option, sim_options_t* o) {
     case kButton:
       take_sensor(option, o);
       break;
+    case kCount:
+    case kDuplicateUid:
+    case kDrift:
+    case kOneWay:
+    case kFates:
+    case kDelayMs:
+    case kCutEvery:
+    case kCut:
+    case kResetEvery:
+    case kPowerEvery:
+    case kPowerOff:
+      take_life(option, o);
+      break;
     case kUid:
       parse_uid(optarg, o);
       break;
@@ -280,6 +402,10 @@ static void take(int option, sim_options_t* o) {
 
 void sim_parse(int argc, char** argv, sim_options_t* o) {
   *o = (sim_options_t){.type = "sim",
+                       .count = 1,
+                       .delay_ms = 2000,
+                       .cut_ms = 1000,
+                       .power_off_ms = 1000,
                        .ram = 8u << 20,
                        .epochs = 64,
                        .nvm_bytes = 512u << 10,

@@ -8,7 +8,14 @@
 #include "hal/hal.h"
 
 /* ---- options.c ---- */
+/* Per mille of the frames, both directions; each frame has one fate. */
 typedef struct {
+  uint32_t drop, flip, burst, truncate, duplicate, garbage, delay;
+} sim_fates_t;
+
+typedef struct {
+  uint32_t count;     /* boards of this process */
+  bool duplicate_uid; /* the last board has the first one's uid */
   uint8_t uid[16];
   uint8_t uid_size;
   const char* type;
@@ -26,7 +33,12 @@ typedef struct {
   uint32_t drop_ppm, corrupt_ppm; /* of bytes, both directions */
   uint32_t stall_every_ms, stall_ms;
   uint32_t busy_every_ms, busy_ms;
-  const char* nvm; /* file of the non-volatile memory; NULL: none */
+  sim_fates_t fates;
+  uint32_t delay_ms;   /* how long a delayed frame holds the line up */
+  uint32_t one_way_ms; /* of every byte */
+  uint32_t cut_every_ms, cut_ms, reset_every_ms, power_every_ms, power_off_ms;
+  int32_t drift_ppm; /* of the board's clock */
+  const char* nvm;   /* file of the non-volatile memory; NULL: none */
   uint32_t nvm_bytes, nvm_page_us;
   const char* sensor; /* file of its time steps; NULL: no sensor */
   uint32_t sensor_channels, sensor_milli_hz;
@@ -37,19 +49,33 @@ typedef struct {
 /* Exits with a message where the command line is wrong, or after --help. */
 void sim_parse(int argc, char** argv, sim_options_t* o);
 
-/* ---- faults.c: seeded, between firmware and link ---- */
+/* ---- wire.c: one direction of the line ---- */
+enum { SIM_FRAME_MAX = 4400 };
+typedef enum { SIM_PASS, SIM_DROP, SIM_FLIP, SIM_BURST, SIM_TRUNCATE, SIM_DUPLICATE } sim_fate_t;
 typedef struct {
+  const sim_options_t* options;
   uint64_t random;
-  uint32_t drop_ppm, corrupt_ppm;
-  uint32_t baud;
-  uint64_t rx_us, tx_us; /* pacing: time up to which the line is taken */
-} sim_faults_t;
-void faults_init(sim_faults_t* f, const sim_options_t* o);
-/* Alters bytes in place; returns how many are left. */
-uint32_t faults_apply(sim_faults_t* f, uint8_t* data, uint32_t n);
-/* Bytes the line has room for now; `take` books them. */
-uint32_t faults_room(const sim_faults_t* f, const uint64_t* line_us, uint64_t now_us);
-void faults_book(const sim_faults_t* f, uint64_t* line_us, uint64_t now_us, uint32_t n);
+  bool plain; /* nothing to do: bytes pass by */
+  uint8_t* ring;
+  uint8_t* copy;
+  struct sim_segment* segments;
+  uint32_t first, used, fresh, segment_first, segment_count;
+  uint64_t line_us; /* up to which the line is taken */
+  bool in_frame;
+  sim_fate_t fate;
+  uint32_t at, fate_at, fate_size, copied;
+} sim_wire_t;
+void wire_init(sim_wire_t* w, const sim_options_t* o, uint64_t seed);
+bool wire_open(sim_wire_t* w); /* false: no memory */
+void wire_close(sim_wire_t* w);
+void wire_clear(sim_wire_t* w); /* what is under way is lost */
+/* Bytes that may be put now. */
+uint32_t wire_room(const sim_wire_t* w, uint64_t now_us);
+void wire_put(sim_wire_t* w, const uint8_t* data, uint32_t n, uint64_t now_us);
+/* Bytes that have arrived; they stay until they are taken. */
+uint32_t wire_peek(const sim_wire_t* w, uint8_t* out, uint32_t capacity, uint64_t now_us);
+void wire_take(sim_wire_t* w, uint32_t n);
+uint64_t wire_due(const sim_wire_t* w); /* arrival of the next; UINT64_MAX: none */
 
 /* ---- nvm.c ---- */
 typedef struct {
@@ -75,6 +101,18 @@ typedef struct {
 void sensor_open(sim_sensor_t* v, const sim_options_t* o);
 uint32_t sensor_read(sim_sensor_t* v, uint64_t now_us, void* out, uint32_t steps, uint32_t* lost);
 bool button_pressed(const sim_options_t* o);
+
+/* ---- board.c: one board of the process ---- */
+typedef struct sim_board sim_board_t;
+/* Options of board `number` (from 0) are those of the command line but for uid, ports and files.
+ * Exits with a message where that is impossible. */
+sim_board_t* board_open(const sim_options_t* o, uint32_t number);
+void board_close(sim_board_t* b);
+/* One turn; returns when the next is due at the latest, in microseconds of clock_us(). */
+uint64_t board_turn(sim_board_t* b);
+int board_fd(const sim_board_t* b);     /* wakes the board; -1: none */
+bool board_sends(const sim_board_t* b); /* and waits for room there */
+uint64_t clock_us(void);
 
 /* ---- port.c: TCP server, TCP client or pty ---- */
 typedef struct {
