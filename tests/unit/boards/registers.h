@@ -5,8 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
-#define ODT_BOARD_H  // instead of board.h
+#define _Noreturn [[noreturn]]
+#define _Static_assert static_assert
+#include "board.h"
+#undef REG32
 
 namespace odt::test {
 
@@ -19,6 +23,24 @@ class Chip {
 
 // The chip that the drivers speak to.
 extern Chip* chip;
+// What was handed to irq_enable().
+extern std::vector<std::uint32_t> enabled_irqs;
+
+// The functions of a board's board.c under test.
+struct Port {
+  const board_info_t* info;
+  void (*clock_init)();
+  void (*uart_init)();
+  bool (*uart_put)(std::uint8_t);
+  void (*irq)();
+  void (*led)(bool);
+  std::uint8_t (*uid)(std::uint8_t*);
+  bool (*entropy)(std::uint64_t*);
+  std::uint32_t (*reset_cause)();
+  void (*watchdog_start)();
+  void (*watchdog_feed)();
+};
+extern const Port stm32u575, nrf52840;
 
 struct Register {
   std::uint32_t address;
