@@ -75,6 +75,9 @@ def tests_of(bin_dir, folder, state):
         yield f"qemu/golden-{board}", here("golden_runs.py", board, *common, "--state", state, *modes), 300
     yield ("qemu/golden-sim-lossy", here("golden_runs.py", "sim", *common[:2], "--configs", "A",
                                          "--sim-options=--drop-ppm 30 --corrupt-ppm 30 --fault-seed 7"), 120)
+    full = os.environ.get("ODT_FULL") == "1"
+    yield ("qemu/power-cut-mps2_an505", here("power_cut.py", "mps2_an505", *common, *(["--all"] if full else [])),
+           3600 if full else 600)
     for board in NVM_BOARDS:
         yield f"qemu/nvm-{board}", here("nvm.py", board, *common), 300
     yield "qemu/kept-mps2_an505", here("kept.py", "mps2_an505", "--bin", bin_dir), 180

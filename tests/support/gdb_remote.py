@@ -1,4 +1,5 @@
-"""Speaks GDB's remote protocol to QEMU's stub: memory and registers of a board that is stopped for it."""
+"""Speaks GDB's remote protocol to QEMU's stub: memory, registers and a breakpoint of a board that is
+stopped for it."""
 
 import socket
 import struct
@@ -33,6 +34,8 @@ class Gdb:
     def __exit__(self, *_):
         try:
             self.command("D")
+        except (ConnectionError, BrokenPipeError):
+            pass  # killed
         finally:
             self.sock.close()
 
@@ -77,3 +80,23 @@ class Gdb:
 
     def set_register(self, number, value):
         self.done(f"P{number:x}={struct.pack('<I', value).hex()}")
+
+    def break_at(self, address):
+        """run() ends whenever it is about to execute what is there."""
+        self.breakpoint = f"0,{address:x},2"
+        self.done(f"Z{self.breakpoint}")
+
+    def run(self):
+        self.sock.sendall(b"$c#63")
+
+    def wait_stop(self):
+        answer = self.packet()
+        assert answer[:1] == "T", answer
+
+    def run_on(self):
+        """From the breakpoint."""
+        self.done(f"z{self.breakpoint}")
+        self.sock.sendall(b"$s#73")
+        self.wait_stop()
+        self.done(f"Z{self.breakpoint}")
+        self.run()

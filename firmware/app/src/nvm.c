@@ -301,8 +301,8 @@ void nvm_status(app_t* app, const request_t* q, response_t* r) {
   }
   if (q->op.nvm_status.restore) {
     if (nvm_wait(app, r)) return;
-    if (job_active(app)) {
-      refuse(r, CODE(FAILED_PRECONDITION), "a run is active: stop it first");
+    if (job_active(app) || app->eval.active) {
+      refuse(r, CODE(FAILED_PRECONDITION), "a run or an evaluation is active: stop it first");
       return;
     }
     if (!nvm_restore(app, &err)) {

@@ -158,25 +158,28 @@ static const char* complaint(nvm_slot_state_t s) {
 /* Newest of those that are whole; *says: what was wrong with another. */
 static void scan(app_t* app, const char** says) {
   app_nvm_t* v = &app->nvm;
+  app_nvm_head_t heads[2];
   for (uint32_t slot = 0; slot < 2; slot++) {
-    app_nvm_head_t h;
-    const nvm_slot_state_t s = nvm_head_read(app, slot, &h);
+    const nvm_slot_state_t s = nvm_head_read(app, slot, &heads[slot]);
     if (complaint(s) != NULL) *says = complaint(s);
-    if (s != NVM_SLOT_HERE) continue;
-    v->writes[slot] = h.writes;
-    if (h.sequence > v->sequence) v->sequence = h.sequence;
-    if (h.kind == 0) continue; /* erased */
-    if (h.sequence <= v->newest.sequence) continue;
-    if (!body_whole(app, slot, &h)) {
-      *says = "NVM: a torn commit is ignored";
-      continue;
-    }
-    v->newest = h;
-    v->slot = (uint8_t)slot;
+    v->writes[slot] = heads[slot].writes;
+    if (heads[slot].sequence > v->sequence) v->sequence = heads[slot].sequence;
   }
   /* A slot whose count is lost was written about as often as the other. */
   for (uint32_t slot = 0; slot < 2; slot++) {
     if (v->writes[slot] == 0 && v->writes[1 - slot] > 1) v->writes[slot] = v->writes[1 - slot] - 1;
+  }
+  const uint32_t first = heads[1].sequence > heads[0].sequence ? 1 : 0;
+  for (uint32_t i = 0; i < 2; i++) {
+    const uint32_t slot = i == 0 ? first : 1 - first;
+    const app_nvm_head_t* h = &heads[slot];
+    if (h->sequence == 0 || h->kind == 0) continue; /* none, or erased */
+    if (body_whole(app, slot, h)) {
+      v->newest = *h;
+      v->slot = (uint8_t)slot;
+      return;
+    }
+    *says = "NVM: a torn commit is ignored";
   }
 }
 

@@ -53,6 +53,7 @@ BoardRig::BoardRig(RigOptions options)
   hal_.sensor = options_.sensor;
   if (options_.has_button)
     hal_.button = [](void* ctx) { return static_cast<BoardRig*>(ctx)->button; };
+  if (options_.nvm != nullptr) set_up_nvm();
   config_.board = "rig";
   config_.core = "host";
   config_.uid = reinterpret_cast<const std::uint8_t*>(options_.uid.data());
@@ -66,6 +67,43 @@ BoardRig::BoardRig(RigOptions options)
   config_.epoch_bytes = static_cast<std::uint32_t>(epochs_.size() * sizeof(app_epoch_t));
   config_.epoch_capacity = options_.epochs;
   app_init(app_.get(), &config_, &hal_);
+}
+
+void BoardRig::set_up_nvm() {
+  const auto memory = [](void* ctx) { return static_cast<BoardRig*>(ctx)->options_.nvm; };
+  static const auto kMemory = +memory;
+  nvm_.size = static_cast<std::uint32_t>(options_.nvm->bytes.size());
+  nvm_.page = options_.nvm->page_bytes;
+  nvm_.unit = options_.nvm->unit_bytes;
+  nvm_.write_us = 1000;
+  nvm_.erase_us = 20000;
+  nvm_.read = [](void* ctx, std::uint32_t at, std::uint8_t* out, std::uint32_t n) {
+    const RigNvm& m = *kMemory(ctx);
+    EXPECT_LE(at + n, m.bytes.size());
+    std::copy_n(m.bytes.begin() + at, n, reinterpret_cast<char*>(out));
+    return true;
+  };
+  nvm_.write = [](void* ctx, std::uint32_t at, const std::uint8_t* data, std::uint32_t n) {
+    RigNvm& m = *kMemory(ctx);
+    EXPECT_LE(at + n, m.bytes.size());
+    EXPECT_EQ(at / m.page_bytes, (at + n - 1) / m.page_bytes) << "within one page";
+    if (m.good_writes-- == 0) return false;
+    const std::string bytes(reinterpret_cast<const char*>(data), n);
+    if (m.unit_bytes != 0) {
+      EXPECT_EQ(m.bytes.substr(at, n), std::string(n, '\xFF')) << "written twice at " << at;
+    }
+    m.bytes.replace(at, n, bytes);
+    m.log.push_back({at, bytes});
+    return true;
+  };
+  nvm_.erase = [](void* ctx, std::uint32_t at) {
+    RigNvm& m = *kMemory(ctx);
+    EXPECT_EQ(at % m.unit_bytes, 0u);
+    m.bytes.replace(at, m.unit_bytes, m.unit_bytes, '\xFF');
+    m.log.push_back({at, std::string(m.unit_bytes, '\xFF')});
+    return true;
+  };
+  hal_.nvm = &nvm_;
 }
 
 void BoardRig::restart() {

@@ -26,7 +26,23 @@ struct WireFrame {
   std::string body;
 };
 
+// Non-volatile memory in RAM; keeps a log of what was written, so that a power cut can be put
+// between any two bytes.
+struct RigNvm {
+  explicit RigNvm(std::uint32_t size, std::uint32_t page = 128, std::uint32_t unit = 0)
+      : bytes(size, '\xFF'), page_bytes(page), unit_bytes(unit) {}
+  struct Write {
+    std::uint32_t at = 0;
+    std::string data;
+  };
+  std::string bytes;
+  std::uint32_t page_bytes, unit_bytes;  // unit 0: written in place
+  std::vector<Write> log;                // an erase: a unit of 0xFF
+  std::size_t good_writes = SIZE_MAX;    // then they fail
+};
+
 struct RigOptions {
+  RigNvm* nvm = nullptr;
   std::uint32_t arena = 1u << 20;
   std::uint32_t epochs = 4;
   std::uint32_t rx_window = 2048;
@@ -84,10 +100,12 @@ class BoardRig {
 
  private:
   void collect();
+  void set_up_nvm();
   std::unique_ptr<app_t> app_ = std::make_unique<app_t>();
   RigOptions options_;
   app_config_t config_{};
   hal_t hal_{};
+  hal_nvm_t nvm_{};
   std::vector<std::uint64_t> arena_;
   std::vector<app_epoch_t> epochs_;
   std::deque<std::uint8_t> to_board_;
