@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/edge_impulse.h"
+#include "data/named_files.h"
 #include "data/series.h"
 
 namespace odt::data {
@@ -52,30 +53,24 @@ Status read_labels(const std::string& text, const std::string& folder, const std
 
 class EdgeImpulseRecordings : public RecordingSource {
  public:
-  EdgeImpulseRecordings(std::unique_ptr<FileSet> files, SampleNames names)
-      : files_(std::move(files)), names_(std::move(names)) {}
+  explicit EdgeImpulseRecordings(NamedFiles files) : files_(std::move(files)) {}
 
   Status open() {
     std::map<std::string, Known> known;
     ODT_TRY(read_all_labels(known));
-    bool training = false, testing = false;
-    for (std::size_t i = 0; i < files_->entries().size(); ++i) {
-      if (!is_recording(i)) continue;
-      std::optional<SampleName> name;
-      ODT_ASSIGN(name, names_.of(*files_, i));
-      if (!name) continue;
-      const auto entry = known.find(files_->entries()[i].path);
-      ODT_TRY(settle(i, entry == known.end() ? nullptr : &entry->second, *name));
-      (name->own_test ? testing : training) = true;
-      wanted_.push_back(i);
-      named_.push_back(*std::move(name));
-    }
-    if (wanted_.empty())
-      return absl::InvalidArgumentError(
-          absl::StrCat(files_->name(), ": no Edge Impulse files (.json or .cbor)"));
+    bool training = false;
+    // Exports put an id behind: "idle.json.65vvqk2v.ingestion-....json".
+    const Status found = files_.find(
+        "Edge Impulse files (.json or .cbor)", [&](std::size_t entry, SampleName& name) -> Status {
+          const auto it = known.find(files_.files().entries()[entry].path);
+          ODT_TRY(settle(entry, it == known.end() ? nullptr : &it->second, name));
+          training = training || !name.own_test;
+          return absl::OkStatus();
+        });
+    ODT_TRY(found);
     // Test recordings alone are just recordings.
     if (!training)
-      for (auto& name : named_) name.own_test = false;
+      for (auto& name : files_.names()) name.own_test = false;
     ODT_ASSIGN(first_, read(0));
     first_.values = {};
     return absl::OkStatus();
@@ -86,14 +81,12 @@ class EdgeImpulseRecordings : public RecordingSource {
   }
   double sample_rate() const override { return 1000 / first_.interval_ms; }
   Status rewind() override {
-    at_ = 0;
+    files_.rewind();
     return absl::OkStatus();
   }
-  double progress() const override {
-    return static_cast<double>(at_) / static_cast<double>(wanted_.size());
-  }
+  double progress() const override { return files_.progress(); }
   std::string describe() const override {
-    return absl::StrCat("edge-impulse ", files_->name(), ", ", wanted_.size(), " files, ",
+    return absl::StrCat("edge-impulse ", files_.files().name(), ", ", files_.size(), " files, ",
                         sample_rate(), " Hz");
   }
   SourceInfo info() const override {
@@ -106,36 +99,26 @@ class EdgeImpulseRecordings : public RecordingSource {
   }
 
   Result<bool> next(Recording& r) override {
-    if (at_ == wanted_.size()) return false;
+    if (files_.at_end()) return false;
     EdgeImpulseClip clip;
-    ODT_ASSIGN(clip, read(at_));
-    const std::string shown = files_->shown(wanted_[at_]);
+    ODT_ASSIGN(clip, read(files_.at()));
+    const std::string shown = files_.shown(files_.at());
     if (clip.sensors != first_.sensors)
       return absl::InvalidArgumentError(
-          absl::StrCat(shown, ": its sensors differ from those of ", files_->shown(wanted_[0])));
+          absl::StrCat(shown, ": its sensors differ from those of ", files_.shown(0)));
     if (std::abs(clip.interval_ms - first_.interval_ms) > 0.01 * first_.interval_ms)
       return absl::InvalidArgumentError(absl::StrCat(shown, ": a step of ", clip.interval_ms,
                                                      " ms; the first file has ", first_.interval_ms,
                                                      " ms"));
-    const SampleName& name = named_[at_];
-    r.label = name.label;
-    r.group = name.group;
-    r.own_test = name.own_test;
-    r.name = shown;
+    files_.pass(r);
     r.values = std::move(clip.values);
-    ++at_;
     return true;
   }
 
  private:
-  bool is_recording(std::size_t i) const {
-    const std::string ending = extension_of(files_->entries()[i].path);
-    // Exports put an id behind: "idle.json.65vvqk2v.ingestion-....json".
-    return ending == ".json" || ending == ".cbor" || files_->entries().size() == 1;
-  }
-
   Status read_all_labels(std::map<std::string, Known>& known) const {
-    const auto& entries = files_->entries();
+    const FileSet& files = files_.files();
+    const auto& entries = files.entries();
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < entries.size(); ++i)
       if (entries[i].path.substr(folder_of(entries[i].path).size()) == kLabelFile)
@@ -149,20 +132,20 @@ class EdgeImpulseRecordings : public RecordingSource {
       const FileEntry& entry = entries[i];
       const std::string folder = folder_of(entry.path);
       if (entry.bytes > kMaxLabelFileBytes)
-        return absl::InvalidArgumentError(absl::StrCat(files_->shown(i), ": ", entry.bytes,
+        return absl::InvalidArgumentError(absl::StrCat(files.shown(i), ": ", entry.bytes,
                                                        " bytes; at most ", kMaxLabelFileBytes,
                                                        " are accepted"));
       std::string text;
-      ODT_ASSIGN(text, files_->read(i));
-      ODT_TRY(read_labels(text, folder, files_->shown(i), known));
+      ODT_ASSIGN(text, files.read(i));
+      ODT_TRY(read_labels(text, folder, files.shown(i), known));
     }
     return absl::OkStatus();
   }
 
   Status settle(std::size_t i, const Known* known, SampleName& name) const {
     if (known != nullptr && known->testing) name.own_test = true;
-    if (names_.has_pattern()) return absl::OkStatus();
-    const std::string& path = files_->entries()[i].path;
+    if (files_.has_pattern()) return absl::OkStatus();
+    const std::string& path = files_.files().entries()[i].path;
     const std::string file = path.substr(path.rfind('/') + 1);
     if (known != nullptr)
       name.label = printable(known->label, 64);
@@ -170,35 +153,29 @@ class EdgeImpulseRecordings : public RecordingSource {
       name.label = printable(file.substr(0, file.find('.')), 64);
     if (!name.label.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat(files_->shown(i),
+        absl::StrCat(files_.files().shown(i),
                      ": no single label (unlabelled and multi-label recordings are not "
                      "supported); label it, or name it LABEL.ANYTHING.json without an entry "
                      "in info.labels"));
   }
 
   Result<EdgeImpulseClip> read(std::size_t n) const {
-    const std::size_t i = wanted_[n];
     std::string bytes;
-    ODT_ASSIGN(bytes, files_->read(i));
-    const bool cbor = extension_of(files_->entries()[i].path) == ".cbor";
-    return read_edge_impulse(bytes, cbor, files_->shown(i));
+    ODT_ASSIGN(bytes, files_.read(n));
+    return read_edge_impulse(bytes, extension_of(files_.path(n)) == ".cbor", files_.shown(n));
   }
 
-  std::unique_ptr<FileSet> files_;
-  SampleNames names_;
-  std::vector<std::size_t> wanted_;  // of the files' entries
-  std::vector<SampleName> named_;
+  NamedFiles files_;
   EdgeImpulseClip first_;  // without its values
-  std::size_t at_ = 0;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<RecordingSource>> open_edge_impulse(std::unique_ptr<FileSet> files,
                                                            const NameOptions& options) {
-  auto names = SampleNames::create(options, *files);
-  ODT_TRY(names.status());
-  auto source = std::make_unique<EdgeImpulseRecordings>(std::move(files), *std::move(names));
+  auto named = NamedFiles::create(std::move(files), options, {".json", ".cbor"});
+  ODT_TRY(named.status());
+  auto source = std::make_unique<EdgeImpulseRecordings>(*std::move(named));
   ODT_TRY(source->open());
   return std::unique_ptr<RecordingSource>(std::move(source));
 }

@@ -4,6 +4,7 @@
 
 #include "data/png_reader.h"
 #include "data/series.h"
+#include "data/source_parts.h"
 #include "data/window.h"
 
 namespace odt::data {
@@ -51,10 +52,19 @@ Result<std::unique_ptr<Source>> windows(std::unique_ptr<RecordingSource> recordi
   return open_windows(std::move(recordings), o);
 }
 
+// Recordings have no pixels.
+Status no_image_steps(const ImportRequest& r, const std::string& format) {
+  if (r.resize.empty() && (r.transform.empty() || r.transform == "none")) return absl::OkStatus();
+  return bad(absl::StrCat(format, ": ", r.resize.empty() ? "transform" : "resize",
+                          " is for images; of recordings, window, stride and features say what a "
+                          "sample is"));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Source>> open_wav_rows(const ImportRequest& r, const std::string& path,
                                               const std::string& name) {
+  ODT_TRY(no_image_steps(r, "wav"));
   std::unique_ptr<FileSet> files;
   ODT_ASSIGN(files, open_files(path, name));
   std::unique_ptr<RecordingSource> recordings;
@@ -66,6 +76,7 @@ Result<std::unique_ptr<Source>> open_wav_rows(const ImportRequest& r, const std:
 Result<std::unique_ptr<Source>> open_edge_impulse_rows(const ImportRequest& r,
                                                        const std::string& path,
                                                        const std::string& name) {
+  ODT_TRY(no_image_steps(r, "edge-impulse"));
   if (r.sample_rate > 0)
     return bad("edge-impulse: the files tell their own rate; to thin it out use decimate:N");
   std::unique_ptr<FileSet> files;
@@ -82,8 +93,11 @@ Result<std::unique_ptr<Source>> open_png_rows(const ImportRequest& r, const std:
   PngOptions o;
   o.names = {r.pattern, r.group_column, r.only};
   o.channels = r.channels;
-  o.resize = r.resize;
-  ODT_ASSIGN(o.transform, parse_transform(r.transform));
+  ImageSteps steps;
+  ODT_ASSIGN(steps, parse_image_steps(r.transform, r.resize));
+  o.resize = steps.resize;
+  o.transform = steps.transform;
+  o.steps = steps_text(r.transform, r.resize);
   return open_png(std::move(files), o);
 }
 

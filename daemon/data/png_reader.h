@@ -34,6 +34,7 @@ struct PngOptions {
   std::uint32_t channels = 0;         // 1 gray, 3 RGB; 0: RGB where any file has colours
   Transform transform;                // of each channel, before the size
   std::vector<std::uint32_t> resize;  // [h, w]; empty: as they are, all alike
+  std::string steps;                  // the two for the dataset's source line: steps_text()
 };
 // Rows of shape [channels, h, w], one a file (.png). Errors: INVALID_ARGUMENT (sizes that differ
 // without resize, no class, names).

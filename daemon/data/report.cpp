@@ -128,6 +128,19 @@ void warn_of_samples(const Dataset& d, Report& r) {
   if (r.dropped > 0) warn(r.dropped, " rows with missing values were left out");
 }
 
+// Recordings stay whole: few of them leave splits empty.
+void warn_of_groups(const Dataset& d, Report& r) {
+  if (d.groups.empty() || (d.counts[1] != 0 && d.counts[2] != 0)) return;
+  const std::string empty = d.counts[1] != 0   ? "test split is"
+                            : d.counts[2] != 0 ? "held-out split is"
+                                               : "held-out and test splits are";
+  const std::uint32_t all = r.groups[0] + r.groups[1] + r.groups[2];
+  r.warnings.push_back(absl::StrCat("the ", empty,
+                                    " empty: the samples of a group stay together, and there ",
+                                    all == 1 ? "is 1 group" : absl::StrCat("are ", all, " groups"),
+                                    "; choose other parts (--split 60,20,20), or another group"));
+}
+
 void warn_of_classes(const Dataset& d, Report& r) {
   const auto& train = r.class_counts[0];
   std::vector<std::string> absent;
@@ -191,6 +204,7 @@ Report make_report(const Dataset& d, const ImportNotes& notes) {
   find_duplicates(d, r);
   summarise(d, notes, r);
   warn_of_samples(d, r);
+  warn_of_groups(d, r);
   warn_of_classes(d, r);
   warn_of_features(r);
   return r;

@@ -274,6 +274,17 @@ TEST_F(WavFolderTest, RawWindowsShareTheRecordingsGroup) {
   EXPECT_EQ(r[1].values[0], chirp(2500, 1000)[1000]);
 }
 
+TEST_F(WavFolderTest, ImageOptionsAreRefused) {
+  files_.put("yes/a.wav", chirp_wav(3000, 1000));
+  request_.resize = {8, 8};
+  EXPECT_THAT(refusal(), HasSubstr("wav: resize is for images"));
+  request_.resize = {};
+  request_.transform = "flip";
+  EXPECT_THAT(refusal(), HasSubstr("wav: transform is for images"));
+  request_.transform = "none";
+  EXPECT_TRUE(open_wav_rows(request_, files_.folder(), "clips").ok());
+}
+
 TEST_F(WavFolderTest, AnotherRateIsResampledOrRefused) {
   files_.put("a/1.wav", chirp_wav(3000, 1000));
   files_.put("a/2.wav", chirp_wav(3000, 1000, 16000));
