@@ -7,6 +7,8 @@
 
 namespace odt::compiler {
 int ExportCommand::run() const {
+  for (const std::string& in : {file, weights, image})
+    if (auto st = data::not_over(in, out); !st.ok()) return fail(st);
   const auto onnx = data::read_file(file, kMaxFileBytes);
   if (!onnx.ok()) return fail(onnx.status());
   const auto trained = data::read_file(weights, kMaxFileBytes);

@@ -42,7 +42,8 @@ std::unique_ptr<FitCommand> add_fit(CLI::App& app) {
   c->add_option("--board", out->board, "board: " + names);
   c->add_option("--cpu", out->cpu,
                 "another board's core, as -mcpu: cortex-m0, -m3, -m4, -m7, -m33, -m55");
-  c->add_option("--ram", out->ram, "with --cpu: bytes of RAM for training");
+  c->add_option("--ram", out->ram, "with --cpu: bytes of RAM for training")
+      ->check(CLI::Range(1.0, 4294967296.0));
   c->add_option("--mhz", out->mhz, "with --cpu: its clock")->check(CLI::Range(0.0, 10000.0));
   c->add_option("--trainable", out->compile.trainable_layers,
                 "trainable layers, counted from the last; 0: all");

@@ -36,7 +36,7 @@ Status set_name(const std::string& file, const CompileOptions& options, Network&
 
 Status mark_trainable(const std::string& file, std::uint32_t wanted, Network& net) {
   const auto compute = static_cast<std::uint32_t>(std::count_if(
-      net.layers.begin(), net.layers.end(), [](const Layer& l) { return l.is_compute(); }));
+      net.layers.begin(), net.layers.end(), [](const Layer& l) { return l.can_train(); }));
   if (wanted > std::min(compute, kMaxTrainable))
     return absl::InvalidArgumentError(absl::StrCat(
         file, ": trainable layers ", wanted, "; expected 1..", std::min(compute, kMaxTrainable),
@@ -46,7 +46,7 @@ Status mark_trainable(const std::string& file, std::uint32_t wanted, Network& ne
     net.warnings.push_back(
         absl::StrCat("only the last ", kMaxTrainable, " of ", compute, " layers are trainable"));
   for (auto l = net.layers.rbegin(); l != net.layers.rend(); ++l) {
-    l->trainable = l->is_compute() && left > 0;
+    l->trainable = l->can_train() && left > 0;
     if (l->trainable) --left;
   }
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace odt::compiler {
 namespace {
@@ -53,20 +54,94 @@ Reals reals_of(const Layer& l, double in_scale, double out_scale) {
   return out;
 }
 
-Layer converted(const Layer& from, double in_scale, double out_scale) {
-  Layer to = from;
-  const Reals reals = reals_of(from, in_scale, out_scale);
-  const auto weights = block16(reals.weights);
-  const auto bias = block32(reals.bias);
-  to.weights = weights.values;
-  to.e_w = weights.exponent;
-  to.offset = bias.values;
-  to.e_b = bias.exponent;
-  to.mult.clear();
-  to.k.clear();
-  to.clip_lo = to.relu ? 0 : -32767;
-  to.clip_hi = 32767;
-  return to;
+// Real value of an integer step of every tensor, as far as the graph ties them together: DFP16 adds
+// and joins real values. A forest: real step of t = factor * that of its root.
+class Scales {
+ public:
+  explicit Scales(std::size_t tensors) : parent_(tensors), factor_(tensors, 1), step_(tensors, 0) {
+    for (std::size_t t = 0; t < tensors; ++t) parent_[t] = static_cast<std::uint16_t>(t);
+  }
+  // step(b) = ratio * step(a). False: the graph says otherwise already.
+  bool tie(std::uint16_t a, std::uint16_t b, double ratio) {
+    const auto [root_a, fa] = find(a);
+    const auto [root_b, fb] = find(b);
+    if (root_a == root_b) return std::abs(fb / (ratio * fa) - 1) < 1e-6;
+    parent_[root_b] = root_a;
+    factor_[root_b] = ratio * fa / fb;
+    return true;
+  }
+  // False: it has another one already.
+  bool set(std::uint16_t t, double step) {
+    const auto [root, f] = find(t);
+    if (step_[root] == 0) step_[root] = step / f;
+    return std::abs(step_[root] * f / step - 1) < 1e-6;
+  }
+  double step(std::uint16_t t) const {
+    const auto [root, f] = find(t);
+    return step_[root] * f;
+  }
+
+ private:
+  std::pair<std::uint16_t, double> find(std::uint16_t t) const {
+    double f = 1;
+    for (; parent_[t] != t; t = parent_[t]) f *= factor_[t];
+    return {t, f};
+  }
+  std::vector<std::uint16_t> parent_;
+  std::vector<double> factor_, step_;  // step_: of roots
+};
+
+// Averages are sum * mult * 2^-k; rule 1.13: sum * R * 2^-15, R = floor((65536 + area) / (2 area)).
+std::optional<double> average_ratio(const Layer& l) {
+  const std::uint64_t area = l.kind == LayerKind::kGap
+                                 ? std::uint64_t{l.in_shape[1]} * l.in_shape[2]
+                                 : std::uint64_t{l.conv.k_h} * l.conv.k_w;
+  const double mean = std::ldexp(static_cast<double>((65536 + area) / (2 * area)), -15);
+  std::optional<double> out;
+  for (std::size_t n = 0; n < l.k.size(); ++n) {
+    const double ratio = mean / std::ldexp(l.mult.empty() ? 1 : l.mult[n], -int{l.k[n]});
+    if (out && *out != ratio) return std::nullopt;
+    out = ratio;
+  }
+  return out;
+}
+
+// What a layer without weights does to the steps of its tensors. False: DFP16 cannot follow it.
+bool tie_tensors(const Layer& l, std::uint16_t y, Scales& scales) {
+  constexpr double kOne = 1 << 20;
+  switch (l.kind) {
+    case LayerKind::kConv:
+    case LayerKind::kLinear:
+      return true;
+    case LayerKind::kAvgPool:
+    case LayerKind::kGap: {
+      const auto ratio = average_ratio(l);
+      return ratio && *ratio > 0 && scales.tie(l.in0, y, *ratio);
+    }
+    case LayerKind::kAdd:
+      if (l.offset[0] <= 0) return false;
+      // One tensor, clipped or scaled: DFP16 adds it to itself.
+      if (l.in0 == l.in1) return scales.tie(l.in0, y, 2 * kOne / (l.offset[0] + l.offset[1]));
+      return l.offset[1] > 0 && scales.tie(l.in0, y, kOne / l.offset[0]) &&
+             scales.tie(l.in1, y, kOne / l.offset[1]);
+    case LayerKind::kConcat:
+      return scales.tie(l.in0, y, 1) && scales.tie(l.in1, y, 1);
+    default:
+      return scales.tie(l.in0, y, 1);
+  }
+}
+
+void convert(double in_step, double out_step, Layer& l) {
+  if (l.is_compute()) {
+    const Reals reals = reals_of(l, in_step, out_step);
+    set_dfp16(reals.weights, reals.bias, l);
+  } else {
+    l.offset.clear();
+  }
+  l.mult.clear();
+  l.k.clear();
+  l.clip_lo = l.relu ? 0 : -32767;
+  l.clip_hi = 32767;
 }
 
 }  // namespace
@@ -108,20 +183,26 @@ Result<Network> to_dfp16(const Network& net) {
   out.calibration.ce_scale = 0;
   out.calibration.target_correct.clear();
   out.calibration.target_wrong.clear();
-  const auto last = std::find_if(net.layers.rbegin(), net.layers.rend(),
-                                 [](const Layer& l) { return l.is_compute(); });
-  double scale = std::ldexp(1.0, out.input_exponent);  // of a value of the 8-bit net
-  for (Layer& l : out.layers) {
-    if (!l.is_compute() && l.kind != LayerKind::kFlatten)
-      return absl::UnimplementedError(
-          absl::StrCat("layer '", shown(l.name),
-                       "': dense, convolution and flatten layers become DFP16 so far; export the "
-                       "model in float32 instead"));
-    if (!l.is_compute()) continue;
-    const bool logits = &net.layers[static_cast<std::size_t>(&l - out.layers.data())] == &*last;
-    const double to = logits ? net.calibration.ce_scale / (256.0 * kLog2E) : kHiddenScale;
-    l = converted(l, scale, to);
-    scale = to;
+  Scales scales(net.layers.size() + 1);
+  const auto refused = [&net](const Layer& l) {
+    return absl::UnimplementedError(absl::StrCat(
+        "model '", net.name, "', layer '", shown(l.name),
+        "': the scales that it has in 8 bits cannot be those of DFP16; export the model in float32 "
+        "instead"));
+  };
+  for (std::size_t n = 0; n < net.layers.size(); ++n)
+    if (!tie_tensors(net.layers[n], static_cast<std::uint16_t>(n + 1), scales))
+      return refused(net.layers[n]);
+  const auto logits = static_cast<std::uint16_t>(net.layers.size());
+  const double logit_step = net.calibration.ce_scale / (256.0 * kLog2E);
+  if (!scales.set(0, std::ldexp(1.0, out.input_exponent)) || !scales.set(logits, logit_step))
+    return refused(net.layers.back());
+  // The others: hidden layers first to last.
+  for (std::size_t n = 0; n < net.layers.size(); ++n) {
+    const auto y = static_cast<std::uint16_t>(n + 1);
+    if (scales.step(y) == 0) scales.set(y, kHiddenScale);
+    Layer& l = out.layers[n];
+    convert(scales.step(l.in0), scales.step(y), l);
   }
   return out;
 }

@@ -22,10 +22,10 @@ Block<std::int32_t> block32(const std::vector<double>& reals);
 // 15 bits; biases keep 7 bits to grow, and stay as fine as a weight's 2^-8.
 void set_dfp16(const std::vector<double>& weights, const std::vector<double>& bias, Layer& l);
 
-// The same function in DFP16: int16 weights at one exponent a layer, biases at one, real values
-// instead of clips; ReLU stays. Logits are in units of the softmax, so that cross-entropy needs no
-// scale. Errors: INVALID_ARGUMENT (no cross-entropy scale, not an integer network), UNIMPLEMENTED
-// (layers other than dense, convolution and flatten).
+// The same function in DFP16, graphs too: weights and biases as set_dfp16, real values instead of
+// clips; ReLU stays. Logits are in units of the softmax, so that cross-entropy needs no scale.
+// Errors: INVALID_ARGUMENT (no cross-entropy scale, not an integer network), UNIMPLEMENTED (scales
+// of channels that differ in an average; sums whose terms have other scales than real ones do).
 Result<Network> to_dfp16(const Network& net);
 
 }  // namespace odt::compiler

@@ -75,6 +75,7 @@ class Folder {
   // scale * (layer) + shift: a layer with other weights.
   void into_front(int id) {
     const FloatOp& affine = at(id);
+    if (affine.relu) return;
     if (affine.in0 == kFloatInput || g_.readers(affine.in0) != 1) return;
     FloatOp& front = at(affine.in0);
     const bool chain = front.kind == FloatKind::kAffine;
@@ -237,7 +238,8 @@ class Folder {
 
   Status to_convolution(int id) {
     FloatOp& op = at(id);
-    const std::string what = op.node->op == "Relu" || op.node->op == "Clip"
+    const std::string what = op.fixed ? "an upper bound (as ReLU6 has)"
+                             : op.node->op == "Relu" || op.node->op == "Clip"
                                  ? "a Relu that no layer in front can do"
                                  : "a scale that neither the layer in front nor those behind "
                                    "can take over";

@@ -37,7 +37,8 @@ struct FloatOp {
   std::vector<double> weights;  // in that order; kAffine: scale of each channel
   std::vector<double> bias;     // of each output; kAffine: shift
   bool relu = false;
-  bool gone = false;  // folded into another
+  bool gone = false;   // folded into another
+  bool fixed = false;  // part of an activation: never trained
   // As in ir.h: the Add whose constant is in the bias; what else is folded in; scale of the
   // weights.
   int offset_node = -1, norm_node = -1;

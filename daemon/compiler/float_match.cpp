@@ -145,8 +145,14 @@ class FloatMatcher {
       net_.layers.push_back(std::move(l));
       tensor[n] = static_cast<std::uint16_t>(net_.layers.size());
     }
+    const auto fixed = std::count_if(net_.layers.begin(), net_.layers.end(),
+                                     [](const Layer& l) { return l.fixed; });
+    if (fixed > 0)
+      net_.warnings.push_back(
+          absl::StrCat("upper bounds (as ReLU6 has) become ", fixed,
+                       " fixed 1x1 convolutions: Relu is cheaper, and takes fewer layers"));
     if (std::none_of(net_.layers.begin(), net_.layers.end(),
-                     [](const Layer& l) { return l.is_compute(); }))
+                     [](const Layer& l) { return l.can_train(); }))
       return absl::InvalidArgumentError(graph_.file + ": the graph has no Conv, MatMul or Gemm");
     return absl::OkStatus();
   }
@@ -179,6 +185,7 @@ class FloatMatcher {
     l.kind = kind_of(op.kind);
     l.name = op.node->name.empty() ? absl::StrCat(op.node->op, "_", op.node->index) : op.node->name;
     l.relu = op.relu;
+    l.fixed = op.fixed;
     l.conv = op.geometry;
     l.in_shape = float_.shape_of(op.in0);
     l.out_shape = op.out;

@@ -6,16 +6,15 @@
 #include <map>
 
 #include "compiler/float_graph.h"
+#include "compiler/fold.h"
 #include "compiler/geometry.h"
 
 // The nodes of a float32 graph, one by one.
 namespace odt::compiler {
 namespace {
 
-using Dims = std::vector<std::int64_t>;
-
 constexpr char kFloatOps[] =
-    "supported in float32 files: Conv, MatMul, Gemm, Relu, Clip from 0 without an upper bound, "
+    "supported in float32 files: Conv, MatMul, Gemm, Relu, Clip from 0 (ReLU6), "
     "MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool, ReduceMean over the plane, "
     "BatchNormalization, Add, Sub, Mul and Div by constants, Add of two tensors, Concat of "
     "channels, nearest Resize and Upsample, Flatten, Reshape, Squeeze, Unsqueeze, and Softmax or "
@@ -175,13 +174,27 @@ class Reader {
       ODT_ASSIGN(lo, bound(node, 1, double{node.real("min", -HUGE_VALF)}));
       ODT_ASSIGN(hi, bound(node, 2, double{node.real("max", HUGE_VALF)}));
       if (hi >= kUnbounded && lo <= -kUnbounded) return x;
-      if (lo != 0 || hi < kUnbounded)
+      if (lo != 0 || !(hi > 0))
         return refused(node, absl::StrCat("clips to ", lo, "..", hi,
-                                          ": DFP16 layers have no upper bound (as ReLU6 has), only "
-                                          "Relu; train with Relu, or make a QAT file"));
+                                          "; supported: from 0, to an upper bound above it (as "
+                                          "ReLU6 has) or none"));
+      op.kind = FloatKind::kRelu;
+      const Value positive = push(std::move(op), node, x.id, kFloatNone, x.dims);
+      return hi >= kUnbounded ? Result<Value>(positive) : bounded(node, positive, hi);
     }
     op.kind = FloatKind::kRelu;
     return push(std::move(op), node, x.id, kFloatNone, x.dims);
+  }
+
+  // min(x, top) = top - Relu(top - x): DFP16 has no upper bound of its own.
+  Result<Value> bounded(const Node& node, const Value& x, double top) {
+    Value below, out;
+    ODT_ASSIGN(below, affine(node, x, {-1}, {top}));
+    g_.ops.back().relu = true;
+    g_.ops.back().fixed = true;
+    ODT_ASSIGN(out, affine(node, below, {-1}, {top}));
+    g_.ops.back().fixed = true;
+    return out;
   }
 
   Result<Value> affine(const Node& node, const Value& x, std::vector<double> scale,
@@ -370,52 +383,23 @@ class Reader {
         return refused(node, absl::StrCat("Flatten with axis ", axis, "; supported: 1"));
       return Dims{1, count};
     }
-    if (node.op == "Squeeze" || node.op == "Unsqueeze") return squeezed(node, from);
-    const Tensor* t = node.inputs.size() > 1 ? graph_.constant(node.inputs[1]) : nullptr;
-    if (t == nullptr || !t->integer) return refused(node, "its target shape is not constant");
-    Dims to = t->i;
-    std::int64_t known = 1;
-    int open = 0;
-    for (std::size_t n = 0; n < to.size(); ++n) {
-      if (to[n] == 0 && n < from.size()) to[n] = from[n];
-      if (to[n] == -1) ++open;
-      if (to[n] == -1) continue;
-      if (to[n] < 1 || to[n] > count) return malformed(node, "its target shape does not fit");
-      known = std::min(known * to[n], count + 1);
-    }
-    if (open > 1 || known > count || count % known != 0 || (open == 0 && known != count))
-      return malformed(node, "its target shape does not fit");
-    for (auto& d : to)
-      if (d == -1) d = count / known;
-    return to;
-  }
-
-  Result<Dims> squeezed(const Node& node, const Dims& from) const {
-    const bool insert = node.op == "Unsqueeze",
-               named = node.attributes.contains("axes") || node.inputs.size() > 1;
-    const std::size_t n_axes =
-        !insert ? 0
-        : node.inputs.size() > 1 && graph_.constant(node.inputs[1]) != nullptr
-            ? graph_.constant(node.inputs[1])->size()
-            : node.ints("axes").size();
-    if (n_axes > 2) return refused(node, absl::StrCat(n_axes, " axes"));
+    const bool more = node.inputs.size() > 1 && !node.inputs[1].empty();
+    const Tensor* t = more ? graph_.constant(node.inputs[1]) : nullptr;
+    if ((more && t == nullptr) || (node.op == "Reshape" && t == nullptr))
+      return refused(node, "its target shape is not constant");
+    auto to = node.op == "Squeeze"     ? squeeze_dims(node, from, t)
+              : node.op == "Unsqueeze" ? unsqueeze_dims(node, from, t)
+                                       : reshape_dims(node, from, *t);
+    if (!to.ok()) return malformed(node, absl::StrCat("it has ", to.status().message()));
+    if (node.op != "Squeeze") return to;
+    // The batch stays.
     Dims axes;
-    ODT_ASSIGN(axes, read_axes(graph_, node, from.size() + n_axes));
-    Dims to = from;
-    if (insert) {
-      for (const auto a : axes) {
-        if (a > static_cast<std::int64_t>(to.size())) return malformed(node, "its axes");
-        to.insert(to.begin() + a, 1);
-      }
-      return to;
+    if (more || node.attributes.contains("axes")) {
+      ODT_ASSIGN(axes, read_axes(graph_, node, from.size()));
     }
-    for (std::size_t n = from.size(); n-- > 1;) {
-      const bool hit =
-          std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(n)) != axes.end();
-      if (hit && from[n] != 1 && named) return malformed(node, "it squeezes an axis that is not 1");
-      if (hit && from[n] == 1) to.erase(to.begin() + static_cast<std::ptrdiff_t>(n));
-    }
-    if (to.size() == 1) to.push_back(1);
+    if (axes.empty() || std::find(axes.begin(), axes.end(), 0) != axes.end())
+      to->insert(to->begin(), 1);
+    if (to->size() == 1) to->push_back(1);
     return to;
   }
 

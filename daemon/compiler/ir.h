@@ -58,6 +58,7 @@ struct Layer {
   std::uint16_t in0 = 0, in1 = kNoTensor;  // tensors in front; in1: kAdd, kConcat
   bool relu = false;
   bool trainable = false;
+  bool fixed = false;  // never trainable: a part of an activation that is written as a layer
   std::int32_t clip_lo = 0, clip_hi = 0;
   Shape weight_shape;                 // conv [O,I/g,kH,kW], linear [in,out]
   std::vector<std::int16_t> weights;  // in that order; -128..127 but for DFP16
@@ -73,8 +74,9 @@ struct Layer {
   Shape in_shape, out_shape;  // of in0, of the output
 
   std::uint32_t n_out() const { return static_cast<std::uint32_t>(offset.size()); }
-  // Has weights: can be trained.
+  // Has weights: can be trained, unless fixed.
   bool is_compute() const { return kind == LayerKind::kConv || kind == LayerKind::kLinear; }
+  bool can_train() const { return is_compute() && !fixed; }
 };
 
 // What training needs beside the graph; travels in our ONNX files as metadata (keys "odt.*").

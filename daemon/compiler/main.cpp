@@ -21,12 +21,14 @@ using odt::compiler::kMaxFileBytes;
 
 int run_compile(const std::string& in, std::string out, const std::string& manifest_path,
                 const std::string& vectors_path, const odt::compiler::CompileOptions& options) {
+  if (out.empty()) out = in.substr(0, in.rfind('.')) + ".odtm";
+  const std::string manifest = manifest_path.empty() ? out + ".json" : manifest_path;
+  for (const std::string& path : {out, manifest, vectors_path})
+    if (auto st = odt::data::not_over(in, path); !st.ok()) return fail(st);
   auto onnx = odt::data::read_file(in, kMaxFileBytes);
   if (!onnx.ok()) return fail(onnx.status());
   auto compiled = odt::compiler::compile(*onnx, file_name(in), options);
   if (!compiled.ok()) return fail(compiled.status());
-  if (out.empty()) out = in.substr(0, in.rfind('.')) + ".odtm";
-  const std::string manifest = manifest_path.empty() ? out + ".json" : manifest_path;
   std::string vectors;
   if (!vectors_path.empty()) {
     auto text = odt::compiler::write_vectors(*compiled);

@@ -268,10 +268,14 @@ Status check_precision(const HyperParams& e, const model::Model& model) {
 Status check_arithmetic(const HyperParams& e, const model::Model& model) {
   const bool dfp = e.rule_set == model::RuleSet::kDfp16;
   if (dfp == (model.arithmetic == 1)) return absl::OkStatus();
-  return with_reason(absl::InvalidArgumentError(absl::StrCat(
-                         "rule_set is ", dfp ? "DFP16" : "NITI", ", but model '", model.name,
-                         "' is an image for ", dfp ? "8-bit integers" : "DFP16")),
-                     "OTHER_ARITHMETIC", "Compile the model for the rules that are to train it.");
+  return with_reason(
+      absl::InvalidArgumentError(absl::StrCat("rule_set is ", dfp ? "DFP16" : "NITI",
+                                              ", but model '", model.name, "' is an image for ",
+                                              dfp ? "8-bit integers" : "DFP16")),
+      "OTHER_ARITHMETIC",
+      dfp ? "Leave the rule set out, or add the model as DFP16 (odtctl model add "
+            "--arith dfp16, pc-train --dfp16)."
+          : "Leave the rule set out, or add a model in 8-bit integers (a QAT file).");
 }
 
 }  // namespace

@@ -183,6 +183,9 @@ asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::Run
                      "MODEL_NOT_FOUND", "List the models: odtctl model list.");
   }
   parts.model = std::move(*model);
+  // What its image takes, where nobody says otherwise.
+  if (spec->hyper.rule_set == model::RuleSet::kUnspecified && parts.model.arithmetic == 1)
+    spec->hyper.rule_set = model::RuleSet::kDfp16;
   const Uuid dataset_id = spec->dataset_id;
   auto dataset = co_await env.control.call(
       [dataset_id](store::ControlStore& s) { return s.dataset(dataset_id); });

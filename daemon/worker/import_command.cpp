@@ -102,6 +102,8 @@ void add_signals(CLI::App& app, data::ImportRequest& r) {
 Status import_all(ImportCommand& o, std::ostream& out, std::ostream& log, bool terminal) {
   o.request.data_path = o.files[0];
   o.request.more_paths.assign(o.files.begin() + 1, o.files.end());
+  for (const std::string& in : o.files)
+    for (const std::string& to : {o.out, o.report}) ODT_TRY(data::not_over(in, to));
   // Archives are unpacked beside the output, and gone in the end.
   data::clear_stale(o.out);
   const std::string scratch = absl::StrCat(o.out, ".tmp.", ::getpid(), ".d");

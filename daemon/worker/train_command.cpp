@@ -30,7 +30,9 @@ void add_options(CLI::App& app, Options& o) {
       ->excludes(arch);
   app.add_flag("--autoencode", o.train.autoencode,
                "Learn the samples themselves; so where the data has no classes");
-  app.add_option("--epochs", o.train.epochs, "Passes over the training samples (default 12)");
+  app.add_option(
+      "--epochs", o.train.epochs,
+      "Passes over the training samples (default 12; with --arch up to 100 for small sets)");
   app.add_option("--seed", o.train.seed, "Of weights, order and augmentation (default 1)");
   app.add_option("--augment", o.train.augment, "Random training images: shift2,flip");
   app.add_option("--rate", o.train.rate, "Learning rate at the start (default 0.05)");
@@ -46,6 +48,8 @@ void add_options(CLI::App& app, Options& o) {
 }
 
 Status train(Options& o, std::ostream& out, std::ostream& log, bool terminal) {
+  for (const std::string& to : {o.onnx, o.image, o.manifest})
+    ODT_TRY(data::not_over(o.dataset, to));
   std::string bytes;
   ODT_ASSIGN(bytes, data::read_file(o.dataset, 2 * data::kMaxDatasetBytes));
   auto dataset = data::decode_dataset(bytes);

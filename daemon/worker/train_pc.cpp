@@ -163,6 +163,13 @@ struct Prepared {
   QatOptions qat;
 };
 
+// Small sets want more passes: 12 of them, or about a thousand steps.
+std::uint32_t default_epochs(std::uint32_t samples) {
+  constexpr std::uint32_t kSteps = 1000, kBatch = 64, kMost = 100;
+  const std::uint32_t steps = (samples + kBatch - 1) / kBatch;
+  return std::clamp((kSteps + steps - 1) / steps, kDefaultEpochs, kMost);
+}
+
 Result<Prepared> prepare(const data::Dataset& d, const TrainPcOptions& o) {
   ODT_TRY(check(d, o));
   const auto n_classes = static_cast<std::uint32_t>(d.class_names.size());
@@ -179,7 +186,9 @@ Result<Prepared> prepare(const data::Dataset& d, const TrainPcOptions& o) {
   ODT_ASSIGN(p.qat.augment, parse_augment(o.augment));
   if (p.qat.augment.any() && p.arch.input.size() != 3)
     return absl::InvalidArgumentError("augment: needs a network that begins with planes [C,H,W]");
-  p.qat.epochs = o.epochs == 0 ? kDefaultEpochs : o.epochs;
+  p.qat.epochs = o.epochs != 0 ? o.epochs
+                 : plain       ? kDefaultEpochs
+                               : default_epochs(d.count(data::Split::kTrain));
   p.qat.seed = o.seed;
   if (o.rate > 0) p.qat.rate = o.rate;
   if (o.decay >= 0) p.qat.decay = o.decay;

@@ -73,6 +73,14 @@ TEST_F(ExitCodes, WhatFailsIsOneAndWhatDoesNotFitIsThree) {
   const std::string m = model();
   expect(1, ODTC_PATH, "compile " + path("gone.onnx"));
   expect(1, ODTC_PATH, "compile " + m + " --trainable 9");
+  // Nothing is written over what is read.
+  const std::string before = read(m);
+  expect(1, ODTC_PATH, "compile " + m + " -o " + m);
+  expect(1, ODTC_PATH,
+         "compile " + m + " -o " + path("m.odtm") + " --manifest " + folder_ + "/./m.onnx");
+  expect(1, ODTC_PATH, "export " + m + " --weights " + m + " -o " + m);
+  EXPECT_EQ(read(m), before);
+  EXPECT_FALSE(fs::exists(path("m.odtm")));
   expect(1, ODT_WORKER_PATH, "train " + path("gone.odtd"));
   expect(1, ODT_WORKER_PATH, "import " + path("gone.csv") + " -o " + path("x.odtd"));
   std::ofstream(path("job.json")) << R"({"kind": "dance"})";

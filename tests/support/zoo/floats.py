@@ -177,5 +177,28 @@ def autoencoder():
     return n, (1, 32, 1)
 
 
+def mobile():
+    """Inverted residuals with ReLU6, as MobileNetV2 has them."""
+    n = FloatNet("float_relu6", 7, (3, 12, 12))
+
+    def relu6():
+        return n.emit("Clip", n.at, n.param(f32(0)), n.param(f32(0.75)))
+
+    n.conv(3, 6, (3, 3), strides=[2, 2], pads=[1, 1, 1, 1])
+    x = relu6()
+    n.conv(6, 12, (1, 1))
+    relu6()
+    n.conv(12, 12, (3, 3), groups=12, pads=[1, 1, 1, 1])
+    relu6()
+    y = n.conv(12, 6, (1, 1))
+    n.emit("Add", x, y)
+    n.conv(6, 10, (1, 1))
+    relu6()
+    n.emit("GlobalAveragePool", n.at)
+    n.emit("Flatten", n.at)
+    n.gemm(10, 5)
+    return n, (5,)
+
+
 def all_floats():
-    return [f() for f in (mlp, small_cnn, batch_norms, residual, regression, autoencoder)]
+    return [f() for f in (mlp, small_cnn, batch_norms, residual, regression, autoencoder, mobile)]

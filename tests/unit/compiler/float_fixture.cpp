@@ -231,9 +231,9 @@ Tensor64 reshaped(const Node& n, Tensor64 x, const Tensors& t) {
   return x;
 }
 
-Tensor64 elementwise(const Node& n, Tensor64 x) {
+Tensor64 elementwise(const Node& n, Tensor64 x, double top) {
   for (auto& v : x.v) {
-    if (n.op_type() == "Relu" || n.op_type() == "Clip") v = std::max(v, 0.0);
+    if (n.op_type() == "Relu" || n.op_type() == "Clip") v = std::min(std::max(v, 0.0), top);
     if (n.op_type() == "Neg") v = -v;
   }
   return x;
@@ -264,7 +264,8 @@ Tensor64 evaluate_node(const Node& n, const Tensors& t) {
   if (op == "Flatten" || op == "Reshape" || op == "Squeeze" || op == "Unsqueeze")
     return reshaped(n, x, t);
   if (op == "Softmax" || op == "LogSoftmax" || op == "Identity" || op == "Dropout") return x;
-  if (op == "Relu" || op == "Clip" || op == "Neg") return elementwise(n, x);
+  if (op == "Relu" || op == "Clip" || op == "Neg")
+    return elementwise(n, x, third == nullptr ? HUGE_VAL : third->v[0]);
   std::abort();
 }
 

@@ -26,9 +26,13 @@ TEST(Float, RefusedInputsAreOneErrorWithTheReason) {
       {"recurrent", [](FloatBuilder& b) { return b.raw("LSTM", {"x"}); }},
       {"up to its logits", [](FloatBuilder& b) { return b.raw("ArgMax", {"x"}); }},
       {"nearest Resize", [](FloatBuilder& b) { return b.raw("ConvTranspose", {"x"}); }},
-      {"no upper bound",
+      {"supported: from 0",
        [](FloatBuilder& b) {
-         return b.node("Clip", {"x", b.constant({}, {0}), b.constant({}, {6})});
+         return b.node("Clip", {"x", b.constant({}, {-1}), b.constant({}, {1})});
+       }},
+      {"supported: from 0",
+       [](FloatBuilder& b) {
+         return b.node("Clip", {"x", b.constant({}, {0}), b.constant({}, {-6})});
        }},
       {"leave the padding out",
        [](FloatBuilder& b) {

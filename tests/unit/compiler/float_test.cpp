@@ -240,6 +240,38 @@ TEST(Float, ReluMovesThroughPoolsAndConcat) {
   EXPECT_EQ(m.network.layers.size(), 6u);
 }
 
+std::string relu6(FloatBuilder& b, const std::string& x, float top = 6) {
+  return b.node("Clip", {x, b.constant({}, {0}), b.constant({}, {top})});
+}
+
+// min(x, top) is top - Relu(top - x): two fixed layers, the second into a layer behind that can.
+TEST(Float, ReluWithAnUpperBound) {
+  FloatBuilder b({1, 2, 8, 8}, 21);
+  auto t = relu6(b, b.conv("x", 6, 3), 0.8f);
+  t = b.conv(t, 6, 3, 6);  // padded: takes no shift
+  b.ints("pads", {1, 1, 1, 1});
+  t = relu6(b, t, 0.5f);
+  t = relu6(b, b.conv(t, 5, 1), 0.7f);
+  t = b.node("MaxPool", {t});
+  b.ints("kernel_shape", {2, 2});
+  const std::string m_output = b.gemm(b.node("Flatten", {t}), 3);
+  const auto m = expect_close(b, m_output);
+  std::size_t fixed = 0, trainable = 0;
+  for (const auto& l : m.network.layers) {
+    fixed += l.fixed ? 1 : 0;
+    trainable += l.trainable ? 1 : 0;
+    EXPECT_FALSE(l.fixed && l.trainable);
+  }
+  EXPECT_EQ(fixed, 5u);  // the second bound's other half is in the 1x1 convolution behind it
+  EXPECT_EQ(trainable, 4u);
+  EXPECT_EQ(m.network.layers.size(), 11u);
+  // Only layers of the file count.
+  CompileOptions last;
+  last.trainable_layers = 5;
+  EXPECT_THAT(std::string(compiler::compile(b.bytes(m_output), "m.onnx", last).status().message()),
+              HasSubstr("expected 1..4"));
+}
+
 TEST(Float, ReluBehindAnAverageIsALayerOfItsOwn) {
   FloatBuilder b({1, 2, 6, 6}, 10);
   auto t = b.node("AveragePool", {b.conv("x", 3, 3)});

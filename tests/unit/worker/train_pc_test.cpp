@@ -7,11 +7,13 @@
 #include <cstring>
 
 #include "compiler/compile.h"
+#include "compiler/dfp.h"
 #include "compiler/image_writer.h"
 #include "compiler/onnx_writer.h"
 #include "data/quantize.h"
 #include "data/sampling.h"
 #include "training/gavg.h"
+#include "worker/host_model.h"
 
 namespace odt::worker {
 namespace {
@@ -130,6 +132,55 @@ TEST(TrainPc, ExponentsSurviveTheFile) {
 TEST(TrainPc, ExponentsAreThoseOfTheLogits) {
   const auto net = train(blobs(data::Dtype::kU8), 1);
   EXPECT_NEAR(net.calibration.ce_scale, std::ldexp(256 * 1.442695, net.layers.back().e_out), 1);
+}
+
+// How many of the test samples an image gets right.
+int right_of(const std::string& image, bool dfp16, const data::Dataset& d,
+             const compiler::Network& net) {
+  const auto host = HostTrainer::create(image, HostTrainer::inference_spec(dfp16));
+  EXPECT_TRUE(host.ok()) << host.status();
+  if (!host.ok()) return 0;
+  data::InputStage stage;
+  stage.shape = d.shape;
+  stage.dtype = data::Dtype::kS8;
+  stage.offset = net.prequant->offset;
+  stage.mult = net.prequant->mult;
+  stage.k = net.prequant->k;
+  const auto from = d.first(data::Split::kTest), n = d.count(data::Split::kTest);
+  const auto values = data::quantize_samples(stage, d, from, n);
+  EXPECT_TRUE(values.ok());
+  int right = 0;
+  for (std::uint32_t s = 0; s < n; ++s) {
+    std::int8_t z[3];
+    odt_trainer_infer((*host)->get(), values->data() + std::size_t{s} * d.sample_len(), z);
+    right += std::max_element(z, z + 3) - z == d.labels[from + s] ? 1 : 0;
+  }
+  return right;
+}
+
+TEST(TrainPc, GraphsBecomeDfp16OfTheSameFunction) {
+  const auto d = blobs(data::Dtype::kU8);
+  TrainPcOptions options;
+  options.arch =
+      "conv6x3x3p1,relu,add(conv6x3x3p1,relu,conv6x3x3p1),relu,avg2x2s1,max2s1,flatten,dense";
+  options.epochs = 12;
+  const auto net = train_pc(d, options, no_report);
+  ASSERT_TRUE(net.ok()) << net.status();
+  const auto dfp = compiler::to_dfp16(*net);
+  ASSERT_TRUE(dfp.ok()) << dfp.status();
+  for (const auto& l : dfp->layers)
+    EXPECT_TRUE(l.is_compute() || (l.offset.empty() && l.mult.empty() && l.k.empty()));
+  const int narrow = right_of(*compiler::write_image(*net), false, d, *net);
+  const int wide = right_of(*compiler::write_image(*dfp), true, d, *net);
+  EXPECT_GE(narrow, 150);
+  EXPECT_NEAR(wide, narrow, 6);
+}
+
+TEST(TrainPc, Dfp16BiasesHaveRoomToGrow) {
+  const auto dfp = compiler::to_dfp16(train(blobs(data::Dtype::kU8), 1));
+  ASSERT_TRUE(dfp.ok()) << dfp.status();
+  for (const auto& l : dfp->layers)
+    for (const auto b : l.offset) EXPECT_LT(std::abs(std::int64_t{b}), std::int64_t{1} << 24);
 }
 
 TEST(TrainPc, WithoutHiddenLayersItIsOneLinearLayer) {
