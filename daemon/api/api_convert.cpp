@@ -45,9 +45,25 @@ void set_loss(const model::Loss& loss, v1::Loss* out) {
   out->set_kind(static_cast<v1::Loss::Kind>(loss.kind));
 }
 
+// Absent, as a message, where nothing was measured.
+template <typename Make>
+void set_known_loss(const model::Loss& loss, Make make) {
+  if (loss.count != 0) set_loss(loss, make());
+}
+
 template <typename From, typename To>
 void copy_all(const From& from, To* to) {
   to->Add(from.begin(), from.end());
+}
+
+template <typename Make>
+void set_outputs(const model::Outputs& outputs, Make make) {
+  if (outputs.count == 0) return;
+  v1::Outputs* out = make();
+  out->set_task(static_cast<v1::Task>(static_cast<int>(outputs.task) + 1));
+  out->set_count(outputs.count);
+  copy_all(outputs.offset, out->mutable_offset());
+  copy_all(outputs.scale, out->mutable_scale());
 }
 
 void set_link(const model::LinkStats& link, v1::LinkStats* out) {
@@ -127,6 +143,7 @@ v1::Model to_proto(const model::Model& model) {
   set_accuracy(model.source_accuracy, out.mutable_source_accuracy());
   out.set_has_ce_scale(model.has_ce_scale);
   out.set_arithmetic(model.arithmetic);
+  set_outputs(model.outputs, [&out] { return out.mutable_outputs(); });
   for (const auto& layer : model.layers) {
     auto* item = out.add_layers();
     item->set_name(clean_text(layer.name));
@@ -177,6 +194,7 @@ v1::Snapshot to_proto(const model::Snapshot& snapshot) {
   out.set_parent(id_bytes(snapshot.parent));
   for (const auto& alias : snapshot.aliases) out.add_aliases(clean_text(alias));
   set_accuracy(snapshot.heldout, out.mutable_heldout());
+  set_known_loss(snapshot.heldout_loss, [&out] { return out.mutable_heldout_loss(); });
   out.set_bytes(snapshot.bytes);
   out.set_note(clean_text(snapshot.note));
   set_meta(snapshot.meta, out.mutable_meta());
@@ -194,7 +212,29 @@ v1::Evaluation to_proto(const model::Evaluation& evaluation) {
   set_accuracy(evaluation.accuracy, out.mutable_accuracy());
   copy_all(evaluation.confusion, out.mutable_confusion());
   set_loss(evaluation.loss, out.mutable_loss());
+  set_outputs(evaluation.outputs, [&out] { return out.mutable_outputs(); });
+  if (const auto& s = evaluation.scores; !s.blob.is_zero()) {
+    out.mutable_scores()->set_min(s.min);
+    out.mutable_scores()->set_median(s.median);
+    out.mutable_scores()->set_p95(s.p95);
+    out.mutable_scores()->set_max(s.max);
+    out.mutable_scores()->set_blob(id_bytes(s.blob));
+  }
   set_meta(evaluation.meta, out.mutable_meta());
+  return out;
+}
+
+v1::InferResponse to_proto(const model::Inference& inference) {
+  v1::InferResponse out;
+  set_outputs(inference.outputs, [&out] { return out.mutable_outputs(); });
+  out.set_total(inference.there);
+  for (const auto& sample : inference.samples) {
+    auto* item = out.add_samples();
+    item->set_index(sample.index);
+    item->set_outputs(sample.outputs.data(), sample.outputs.size());
+    item->set_predicted(sample.predicted);
+    item->set_wanted(sample.wanted.data(), sample.wanted.size());
+  }
   return out;
 }
 
@@ -284,6 +324,11 @@ v1::Run to_proto(const model::Run& run) {
   set_accuracy(run.after, out.mutable_after());
   set_accuracy(run.heldout_start, out.mutable_heldout_start());
   set_accuracy(run.heldout_best, out.mutable_heldout_best());
+  set_outputs(run.outputs, [&out] { return out.mutable_outputs(); });
+  set_known_loss(run.before_loss, [&out] { return out.mutable_before_loss(); });
+  set_known_loss(run.after_loss, [&out] { return out.mutable_after_loss(); });
+  set_known_loss(run.heldout_start_loss, [&out] { return out.mutable_heldout_start_loss(); });
+  set_known_loss(run.heldout_best_loss, [&out] { return out.mutable_heldout_best_loss(); });
   out.set_best_step(run.best_step);
   out.set_final_state_hash(id_bytes(run.final_state_hash));
   out.set_final_weights_hash(id_bytes(run.final_weights_hash));
@@ -324,6 +369,7 @@ v1::EpochResult to_proto(const model::EpochResult& epoch) {
   set_loss(epoch.loss, out.mutable_loss());
   set_accuracy(epoch.train, out.mutable_train());
   set_accuracy(epoch.heldout, out.mutable_heldout());
+  set_known_loss(epoch.heldout_loss, [&out] { return out.mutable_heldout_loss(); });
   out.set_best_step(epoch.best_step);
   out.set_alarms(epoch.alarms);
   out.set_state_hash(id_bytes(epoch.state_hash));

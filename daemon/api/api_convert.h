@@ -15,6 +15,7 @@ v1::Model to_proto(const model::Model& model);
 v1::Dataset to_proto(const model::Dataset& dataset);
 v1::Snapshot to_proto(const model::Snapshot& snapshot);
 v1::Evaluation to_proto(const model::Evaluation& evaluation);
+v1::InferResponse to_proto(const model::Inference& inference);
 v1::Job to_proto(const model::Job& job);
 v1::Upload to_proto(const model::Upload& upload);
 v1::Run to_proto(const model::Run& run);

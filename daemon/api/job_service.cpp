@@ -52,6 +52,7 @@ Result<jobs::TrainOnPcOptions> read_training(const v1::TrainOnPcRequest& request
   options.seed = request.seed();
   options.dfp16 = request.dfp16();
   ODT_ASSIGN(options.arch, text_field(request.arch(), "arch", 4096, false));
+  options.autoencode = request.autoencode();
   ODT_ASSIGN(options.augment, text_field(request.augment(), "augment", 64, false));
   ODT_ASSIGN(options.name, text_field(request.name(), "name", 64, false));
   return options;

@@ -1,3 +1,5 @@
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -8,12 +10,19 @@ namespace {
 
 constexpr std::size_t kMaxAliases = 32, kMaxAliasBytes = 64, kMaxNoteBytes = 4096;
 constexpr std::size_t kWeightsHeader = 44;
+constexpr std::uint32_t kMaxInfer = 64;
 
 Result<std::string> alias_field(const std::string& raw, std::string_view field, bool required) {
   ODT_ASSIGN(auto alias, text_field(raw, field, kMaxAliasBytes, required));
   if (alias.find_first_of(" ,=") != std::string::npos)
     return bad_field(field, "'" + alias + "': an alias has no blank, ',' or '='");
   return alias;
+}
+
+Result<std::string> split_field(const std::string& raw) {
+  if (raw.empty()) return std::string("test");
+  if (raw == "train" || raw == "heldout" || raw == "test") return raw;
+  return bad_field("split", "'" + clean_text(raw) + "'", "splits: train, heldout, test");
 }
 
 void add_reads(ApiService& service, Deps& deps) {
@@ -201,13 +210,25 @@ void add_board_work(ApiService& service, Deps& deps) {
         ODT_FIELD(const BoardUid uid, uid_field(request.board_uid(), "board_uid"));
         ODT_FIELD(const Hash snapshot, optional_hash_field(request.snapshot(), "snapshot"));
         ODT_FIELD(const Uuid dataset, uuid_field(request.dataset_id(), "dataset_id"));
-        const std::string split = request.split().empty() ? "test" : request.split();
-        if (split != "train" && split != "heldout" && split != "test")
-          return reply(
-              bad_field("split", "'" + clean_text(split) + "'", "splits: train, heldout, test"));
+        ODT_FIELD(const std::string split, split_field(request.split()));
         deps.fleet.evaluate(call.ctx, uid, snapshot, dataset, split,
                             answer_with<v1::EvaluateResponse, model::Job>(
                                 reply, &v1::EvaluateResponse::mutable_job));
+      });
+  service.unary<v1::InferRequest, v1::InferResponse>(
+      "Infer",
+      [&deps](const Call& call, const v1::InferRequest& request, Reply<v1::InferResponse> reply) {
+        ODT_FIELD(const BoardUid uid, uid_field(request.board_uid(), "board_uid"));
+        ODT_FIELD(const Uuid dataset, uuid_field(request.dataset_id(), "dataset_id"));
+        ODT_FIELD(const std::string split, split_field(request.split()));
+        if (request.count() > kMaxInfer)
+          return reply(
+              bad_field("count", absl::StrCat(request.count()), absl::StrCat("1 to ", kMaxInfer)));
+        deps.fleet.infer(call.ctx, uid, dataset, split, request.first(),
+                         std::max(request.count(), 1u), [reply](Result<model::Inference> result) {
+                           if (!result.ok()) return reply(result.status());
+                           reply(to_proto(*result));
+                         });
       });
 }
 

@@ -252,7 +252,7 @@ void add_table_options(CLI::App& app, const std::shared_ptr<Import>& import) {
         [](Options& o, const std::string& v) { o.set_label_column(v); });
   for (const auto& [name, help, add] :
        {std::tuple(
-            "--target-column", "CSV: regression; may come again",
+            "--target-column,--target", "CSV: regression; may come again",
             +[](Options&o, const std::string&v) { o.add_target_columns(v); }),
         std::tuple(
             "--drop-column", "CSV: leave out; may come again",

@@ -42,6 +42,26 @@ void show_confusion(Context& context, const v1::Evaluation& e, const v1::Dataset
   context.print(table);
 }
 
+// Without classes: the error, and how it lies over the samples.
+void show_scores(Context& context, const std::string& what, const v1::Evaluation& e) {
+  const v1::Outputs& outputs = e.outputs();
+  context.say(absl::StrCat(what, "mse ", error_text(e.loss(), outputs), " over ", e.loss().count(),
+                           " samples"));
+  const bool autoencoder = outputs.task() == v1::TASK_AUTOENCODE;
+  const auto of_sample = [&](std::uint64_t score) {
+    return error_text(static_cast<double>(score), 1, outputs);
+  };
+  Table table({autoencoder ? "ANOMALY SCORE" : "SAMPLE", "MIN", "MEDIAN", "P95", "MAX"});
+  table.add({"mse", of_sample(e.scores().min()), of_sample(e.scores().median()),
+             of_sample(e.scores().p95()), of_sample(e.scores().max())});
+  table.add({"sum, as on the board", std::to_string(e.scores().min()),
+             std::to_string(e.scores().median()), std::to_string(e.scores().p95()),
+             std::to_string(e.scores().max())});
+  context.print(table);
+  context.say("mse       " + error_unit(outputs));
+  context.say("scores    " + hex(e.scores().blob()) + "  (all of them: GET /v1/blobs/<this>)");
+}
+
 struct EvalOptions {
   std::string board, data, weights, split = "test";
 };
@@ -67,6 +87,10 @@ Status evaluate(Context& context, const EvalOptions& o) {
     context.print_json(e);
     return {};
   }
+  if (!has_classes(e.outputs())) {
+    show_scores(context, board.name() + " on " + dataset.name() + " (" + e.split() + "): ", e);
+    return {};
+  }
   context.say(absl::StrCat(board.name(), " on ", dataset.name(), " (", e.split(),
                            "): ", accuracy_text(e.accuracy()), ", ", e.accuracy().correct(), " of ",
                            e.accuracy().total(), ", loss ", loss_text(e.loss())));
@@ -78,7 +102,7 @@ struct PcOptions {
   std::string data, name, arch, augment;
   std::vector<std::uint32_t> hidden{32};
   std::uint32_t epochs = 10, seed = 1;
-  bool dfp16 = false;
+  bool dfp16 = false, autoencode = false;
 };
 
 // What came of it, in the words of odt-worker's result.
@@ -86,8 +110,16 @@ void show_trained(Context& context, const PcOptions& o, const nlohmann::ordered_
   if (!o.name.empty()) context.say("model     " + o.name + "  " + result.value("model_hash", ""));
   context.say("onnx      " + result.value("onnx_hash", ""));
   const auto correct = result.value("correct", 0u), total = result.value("total", 0u);
-  context.say(
-      absl::StrCat("accuracy  ", percent(correct, total), "  (", correct, " of ", total, ")"));
+  const double mse = result.value("mse", 0.0), in_units = result.value("mse_in_units", -1.0);
+  const int task = result.value("task", 0);
+  if (task == 0)
+    context.say(
+        absl::StrCat("accuracy  ", percent(correct, total), "  (", correct, " of ", total, ")"));
+  else if (in_units >= 0)
+    context.say("mse       " + significant(in_units) +
+                (task == 1 ? "  (units of the target)" : "  (units of the data)"));
+  else
+    context.say("mse       " + significant(mse) + "  (steps of the model's int8 outputs)");
   for (const auto& warning : result.value("warnings", nlohmann::ordered_json::array()))
     context.say("warning   " + (warning.is_string() ? warning.get<std::string>() : warning.dump()));
 }
@@ -104,6 +136,7 @@ Status train_on_pc(Context& context, const PcOptions& o) {
   request.set_seed(o.seed);
   request.set_name(o.name);
   request.set_dfp16(o.dfp16);
+  request.set_autoencode(o.autoencode);
   ODT_ASSIGN(const auto started, context.call<v1::TrainOnPcResponse>(request));
   ODT_ASSIGN(const v1::Job job, wait_for_job(context, started.job()));
   const auto result = nlohmann::ordered_json::parse(job.result_json(), nullptr, false);
@@ -121,7 +154,8 @@ Status train_on_pc(Context& context, const PcOptions& o) {
 
 void add_eval(CLI::App& app, Context& context) {
   const auto o = std::make_shared<EvalOptions>();
-  CLI::App* verb = app.add_subcommand("eval", "Measure weights on a board: confusion matrix");
+  CLI::App* verb =
+      app.add_subcommand("eval", "Measure weights on a board: confusion matrix, or squared errors");
   verb->add_option("--board", o->board, "Name, or beginning of the uid")->required();
   verb->add_option("--data", o->data, "Name, or beginning of the id")->required();
   verb->add_option("--weights", o->weights, "Snapshot (default: what the board holds)");
@@ -144,6 +178,8 @@ void add_pc_train(CLI::App& app, Context& context) {
   verb->add_option("--epochs", o->epochs, "Passes over the training samples");
   verb->add_option("--seed", o->seed, "Of weights and order");
   verb->add_option("--name", o->name, "Add it as a model of this name");
+  verb->add_flag("--autoencode", o->autoencode,
+                 "Learn the samples themselves, for anomaly scores; so where data has no classes");
   verb->add_flag("--dfp16", o->dfp16,
                  "For training with --rule dfp16: int16 with shared exponents");
   verb->callback(

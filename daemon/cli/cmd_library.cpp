@@ -20,17 +20,27 @@ namespace {
 namespace fs = std::filesystem;
 namespace v1 = api::v1;
 
+std::string outputs_text(const v1::Model& m) {
+  switch (m.outputs().task()) {
+    case v1::TASK_REGRESS:
+      return absl::StrCat("regression of ", m.outputs().count());
+    case v1::TASK_AUTOENCODE:
+      return "autoencoder";
+    default:
+      return absl::StrCat(m.n_classes(), " classes");
+  }
+}
+
 void show_model(Context& context, const v1::Model& m) {
   if (context.json) return context.print_json(m);
   Table table({"model", m.name()});
   table.add({"hash", hex(m.hash())});
   table.add({"image", size_text(m.image_bytes())});
-  table.add({"input",
-             join_numbers(m.input_shape(), "x") + absl::StrCat(", ", m.n_classes(), " classes")});
+  table.add({"input", join_numbers(m.input_shape(), "x") + ", " + outputs_text(m)});
   table.add({"trains", absl::StrCat("the last ", m.trainable_layers(), " layers")});
   table.add({"RAM", size_text(m.ram_k8_bytes()) + " (k = 8), " + size_text(m.ram_k16_bytes()) +
                         " (k > 8)"});
-  table.add({"accuracy", accuracy_text(m.source_accuracy())});
+  if (has_classes(m.outputs())) table.add({"accuracy", accuracy_text(m.source_accuracy())});
   context.print(table);
   Table layers({"LAYER", "KIND", "WEIGHTS", "OUT", "MACS", "TRAINS"});
   for (const auto& l : m.layers())
@@ -84,9 +94,10 @@ Status list_models(Context& context) {
   for (const auto& m : models) {
     out.push_back(to_json(m));
     table.add({m.name(), hex(m.hash()).substr(0, 12), join_numbers(m.input_shape(), "x"),
-               std::to_string(m.n_classes()), std::to_string(m.trainable_layers()),
-               size_text(m.image_bytes()), size_text(m.ram_k8_bytes()),
-               accuracy_text(m.source_accuracy())});
+               has_classes(m.outputs()) ? std::to_string(m.n_classes()) : outputs_text(m),
+               std::to_string(m.trainable_layers()), size_text(m.image_bytes()),
+               size_text(m.ram_k8_bytes()),
+               has_classes(m.outputs()) ? accuracy_text(m.source_accuracy()) : "-"});
   }
   if (context.json) context.print_json(out);
   context.print(table);

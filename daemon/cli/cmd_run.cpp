@@ -35,8 +35,10 @@ Status list(Context& context, const std::string& filter) {
     table.add({short_key(r.id(), keys), state_word(r.state()), names.board(r.spec().board_uid()),
                names.model(r.spec().model_hash()), names.dataset(r.spec().dataset_id()),
                std::to_string(r.epochs_done()), absl::StrCat(r.steps_done(), "/", r.steps_total()),
-               accuracy_text(r.heldout_best()),
-               accuracy_text(r.before()) + " -> " + accuracy_text(r.after()), r.spec().name()});
+               score_text(r.heldout_best(), r.heldout_best_loss(), r.outputs()),
+               score_text(r.before(), r.before_loss(), r.outputs()) + " -> " +
+                   score_text(r.after(), r.after_loss(), r.outputs()),
+               r.spec().name()});
   }
   if (context.json) context.print_json(out);
   context.print(table);
@@ -133,14 +135,17 @@ Status epochs(Context& context, const std::string& word) {
   ODT_ASSIGN(const auto response, context.call<v1::ListEpochsResponse>(request));
   auto out = nlohmann::ordered_json::array();
   Table table({"ATTEMPT", "EPOCH", "STEP", "LOSS", "TRAIN", "HELD-OUT", "BEST STEP", "K", "STATE"});
+  const bool classes = has_classes(run.outputs());
   for (const auto& e : response.epochs()) {
     out.push_back(to_json(e));
     table.add({std::to_string(e.attempt()), std::to_string(e.epoch() + 1), std::to_string(e.step()),
-               loss_text(e.loss()), accuracy_text(e.train()), accuracy_text(e.heldout()),
+               classes ? loss_text(e.loss()) : "-", score_text(e.train(), e.loss(), run.outputs()),
+               score_text(e.heldout(), e.heldout_loss(), run.outputs()),
                std::to_string(e.best_step()), layer_bits(e), hex(e.state_hash()).substr(0, 12)});
   }
   if (context.json) context.print_json(out);
   context.print(table);
+  if (!classes) context.say("mse: " + error_unit(run.outputs()));
   return {};
 }
 

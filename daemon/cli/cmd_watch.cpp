@@ -42,13 +42,16 @@ std::string describe(const v1::Event& event) {
     case v1::Event::kEpoch:
       return absl::StrCat("run ", hex(event.epoch().run_id()), " epoch ", event.epoch().epoch() + 1,
                           " loss ", loss_text(event.epoch().loss()), " held-out ",
-                          accuracy_text(event.epoch().heldout()));
+                          event.epoch().has_heldout_loss()
+                              ? "loss " + loss_text(event.epoch().heldout_loss())
+                              : accuracy_text(event.epoch().heldout()));
     case v1::Event::kJob:
       return "job " + hex(event.job().id()) + " " + job_word(event.job()) + " " +
              event.job().message();
     case v1::Event::kEvaluation:
       return "evaluation " + hex(event.evaluation().id()) + " " +
-             accuracy_text(event.evaluation().accuracy());
+             score_text(event.evaluation().accuracy(), event.evaluation().loss(),
+                        event.evaluation().outputs());
     case v1::Event::kDeleted:
       return event.deleted().kind() + " " + hex(event.deleted().key()) + " deleted";
     case v1::Event::kWarning:

@@ -29,6 +29,11 @@ std::string aliases_text(const v1::Snapshot& s) {
   return out.empty() ? "-" : out;
 }
 
+std::string heldout_text(const v1::Snapshot& s) {
+  if (!s.has_heldout_loss()) return accuracy_text(s.heldout());
+  return "loss " + loss_text(s.heldout_loss());  // of a sample
+}
+
 void show_snapshot(Context& context, const v1::Snapshot& s) {
   if (context.json) return context.print_json(s);
   Table table({"snapshot", hex(s.hash())});
@@ -37,7 +42,7 @@ void show_snapshot(Context& context, const v1::Snapshot& s) {
   table.add({"board", s.board_uid().empty() ? "-" : hex(s.board_uid())});
   table.add({"run", s.run_id().empty() ? "-" : hex(s.run_id())});
   table.add({"step", absl::StrCat(s.step(), " of attempt ", s.attempt())});
-  table.add({"held-out", accuracy_text(s.heldout())});
+  table.add({"held-out", heldout_text(s)});
   table.add({"size", size_text(s.bytes())});
   table.add({"note", s.note().empty() ? "-" : s.note()});
   context.print(table);
@@ -55,7 +60,7 @@ Status list(Context& context, const std::string& filter) {
   for (const auto& s : all) {
     out.push_back(to_json(s));
     table.add({hex(s.hash()).substr(0, 12), aliases_text(s), names.model(s.model_hash()),
-               names.board(s.board_uid()), std::to_string(s.step()), accuracy_text(s.heldout()),
+               names.board(s.board_uid()), std::to_string(s.step()), heldout_text(s),
                size_text(s.bytes()), s.note()});
   }
   if (context.json) context.print_json(out);

@@ -18,6 +18,7 @@ void add_train(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_weights(CLI::App& app, Context& context);
 void add_eval(CLI::App& app, Context& context);
+void add_infer(CLI::App& app, Context& context);
 void add_pc_train(CLI::App& app, Context& context);
 void add_watch(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);

@@ -118,9 +118,11 @@ class RunFollower {
   void show_epoch(const v1::EpochResult& epoch) {
     std::string line = absl::StrCat("epoch ", epoch.epoch() + 1);
     if (run_.effective().has_epochs()) line += absl::StrCat("/", run_.effective().epochs());
-    line += "  loss " + loss_text(epoch.loss());
-    line += "  train " + accuracy_text(epoch.train());
-    if (epoch.heldout().total() != 0) line += "  held-out " + accuracy_text(epoch.heldout());
+    const v1::Outputs& outputs = run_.outputs();
+    if (has_classes(outputs)) line += "  loss " + loss_text(epoch.loss());
+    line += "  train " + score_text(epoch.train(), epoch.loss(), outputs);
+    if (epoch.heldout().total() != 0 || epoch.heldout_loss().count() != 0)
+      line += "  held-out " + score_text(epoch.heldout(), epoch.heldout_loss(), outputs);
     line += absl::StrCat("  step ", epoch.step());
     if (run_.steps_total() != 0) line += absl::StrCat("/", run_.steps_total());
     if (epoch.step_us() != 0) line += "  " + duration_text(epoch.step_us()) + "/step";
@@ -165,6 +167,22 @@ class RunFollower {
   std::set<std::pair<std::uint32_t, std::uint32_t>> epochs_;
 };
 
+// A run without classes: its losses.
+void show_errors(Context& context, const v1::Run& run) {
+  const v1::Outputs& outputs = run.outputs();
+  const auto change = [&](const v1::Loss& from, const v1::Loss& to) {
+    return score_text({}, from, outputs) + " -> " + score_text({}, to, outputs);
+  };
+  if (run.before_loss().count() != 0 || run.after_loss().count() != 0)
+    context.say(absl::StrCat("test      ", change(run.before_loss(), run.after_loss()), "  (",
+                             run.after_loss().count(), " samples)"));
+  if (run.heldout_best_loss().count() != 0)
+    context.say(absl::StrCat("held-out  ",
+                             change(run.heldout_start_loss(), run.heldout_best_loss()),
+                             "  (best at step ", run.best_step(), ")"));
+  context.say("mse       " + error_unit(outputs));
+}
+
 }  // namespace
 
 Status follow_run(Context& context, const std::string& run_id) {
@@ -184,6 +202,7 @@ void show_result(Context& context, const v1::Run& run) {
     context.say(absl::StrCat("held-out  ", accuracy_text(run.heldout_start()), " -> ",
                              accuracy_text(run.heldout_best()), "  (best at step ", run.best_step(),
                              ")"));
+  if (!has_classes(run.outputs())) show_errors(context, run);
   if (!run.final_weights_hash().empty()) context.say("weights   " + hex(run.final_weights_hash()));
   if (!run.final_state_hash().empty()) context.say("state     " + hex(run.final_state_hash()));
 }

@@ -1,5 +1,8 @@
 #include "cli/labels.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "cli/text.h"
 #include "odt/api/v1/types.pb.h"
 
@@ -25,6 +28,36 @@ std::string accuracy_text(const v1::Accuracy& accuracy) {
 }
 std::string loss_text(const v1::Loss& loss) {
   return loss_text(loss.sum(), loss.exp2(), loss.count());
+}
+bool has_classes(const v1::Outputs& outputs) {
+  return outputs.task() != v1::TASK_REGRESS && outputs.task() != v1::TASK_AUTOENCODE;
+}
+double common_scale(const v1::Outputs& outputs) {
+  const auto& scales = outputs.scale();
+  if (scales.empty()) return 0;
+  const bool alike = std::all_of(scales.begin(), scales.end(),
+                                 [&scales](float scale) { return scale == scales[0]; });
+  return alike ? double{scales[0]} : 0;
+}
+std::string error_text(double sum, std::uint32_t samples, const v1::Outputs& outputs) {
+  if (samples == 0) return "-";
+  const double scale = common_scale(outputs);
+  const double unit = scale == 0 ? 1 : scale * scale;
+  return significant(sum / samples / std::max(outputs.count(), 1u) / unit);
+}
+std::string error_text(const v1::Loss& loss, const v1::Outputs& outputs) {
+  return error_text(std::ldexp(static_cast<double>(loss.sum()), loss.exp2()), loss.count(),
+                    outputs);
+}
+std::string error_unit(const v1::Outputs& outputs) {
+  if (common_scale(outputs) == 0) return "mean squared error, steps of the model's integer outputs";
+  return outputs.task() == v1::TASK_AUTOENCODE ? "mean squared error, units of the data"
+                                               : "mean squared error, units of the target";
+}
+std::string score_text(const v1::Accuracy& accuracy, const v1::Loss& loss,
+                       const v1::Outputs& outputs) {
+  if (has_classes(outputs)) return accuracy_text(accuracy);
+  return loss.count() == 0 ? "-" : "mse " + error_text(loss, outputs);
 }
 bool ended(v1::RunState state) {
   return state == v1::RUN_STATE_SUCCEEDED || state == v1::RUN_STATE_FAILED ||

@@ -134,8 +134,10 @@ std::string clock_text(std::int64_t time_us) {
 
 std::string loss_text(std::int64_t sum, int exp2, std::uint32_t count) {
   if (count == 0) return "-";
-  return printed("%.4g", std::ldexp(static_cast<double>(sum), exp2) / count);
+  return significant(std::ldexp(static_cast<double>(sum), exp2) / count);
 }
+
+std::string significant(double value) { return printed("%.4g", value); }
 
 std::string without_prefix(const std::string& name, std::string_view prefix) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : name;

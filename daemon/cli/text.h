@@ -21,6 +21,7 @@ std::string ago_text(std::int64_t time_us, std::int64_t now_us);  // "3 s ago", 
 std::string clock_text(std::int64_t time_us);                     // local "14:03:07"
 // sum * 2^exp2 / count; "-" where count is 0.
 std::string loss_text(std::int64_t sum, int exp2, std::uint32_t count);
+std::string significant(double value);  // four digits: "12.34", "0.001234", "1.234e+06"
 template <typename Numbers>
 std::string join_numbers(const Numbers& numbers, const char* separator) {
   std::string out;

@@ -11,13 +11,16 @@ namespace {
 constexpr std::uint64_t kMaxValues = std::uint64_t{1} << 23;
 
 Status take(const data::Dataset& d, data::Split split, std::uint32_t seed, std::uint32_t limit,
-            const std::string& file, CSamples& out) {
+            const std::string& file, const data::OutputStage& outputs, CSamples& out) {
   const std::uint32_t there = d.count(split), first = d.first(split), len = d.sample_len();
   out.n = limit == 0 ? there : std::min(limit, there);
   const auto order = data::shuffled(there, seed);
   for (std::uint32_t s = 0; s < out.n; ++s) {
     const std::uint32_t row = first + order[s];
     out.labels.push_back(static_cast<std::int8_t>(d.labels[row]));
+    for (std::uint32_t i = 0; i < d.outputs && !outputs.scale.empty(); ++i)
+      out.targets.push_back(
+          data::quantize_target(outputs, i, d.targets[std::size_t{row} * d.outputs + i]));
     for (std::uint32_t i = 0; i < len; ++i) {
       const float v = d.value(row, i);
       if (!std::isfinite(v))
@@ -34,9 +37,6 @@ Status fits(const data::Dataset& d, const std::string& file, const Network& net)
   if (d.sample_len() != len)
     return absl::InvalidArgumentError(
         absl::StrCat(file, ": ", d.sample_len(), " values per sample; the model takes ", len));
-  if (net.task == Task::kRegress)
-    return absl::UnimplementedError(
-        absl::StrCat(file, ": the model is a regression; C files carry labels, no targets"));
   if (net.task == Task::kClassify && d.class_names.empty())
     return absl::InvalidArgumentError(
         absl::StrCat(file, ": has no classes; the model has ", net.n_classes()));
@@ -71,15 +71,24 @@ Result<CData> c_data(const data::Dataset& d, const std::string& file, const Netw
         absl::StrCat(file, ": ", samples, " samples of ", d.sample_len(), " values; at most ",
                      kMaxValues, " values become C: give --train, --val and --test"));
   CData out;
-  ODT_TRY(take(d, data::Split::kTrain, seed, limits[0], file, out.train));
-  ODT_TRY(take(d, data::Split::kHeldout, seed, limits[1], file, out.val));
-  ODT_TRY(take(d, data::Split::kTest, seed, limits[2], file, out.test));
+  if (net.task == Task::kRegress) {
+    const Calibration& c = net.calibration;
+    auto outputs = data::output_stage(
+        d, {data::OutputStage::Task::kTargets, net.n_classes(), c.target_offset, c.target_scale});
+    if (!outputs.ok())
+      return Status(outputs.status().code(), absl::StrCat(file, ": ", outputs.status().message()));
+    out.outputs = *std::move(outputs);
+  }
+  ODT_TRY(take(d, data::Split::kTrain, seed, limits[0], file, out.outputs, out.train));
+  ODT_TRY(take(d, data::Split::kHeldout, seed, limits[1], file, out.outputs, out.val));
+  ODT_TRY(take(d, data::Split::kTest, seed, limits[2], file, out.outputs, out.test));
   if (out.train.n == 0) return absl::InvalidArgumentError(file + ": no training samples");
   out.source = d.source.empty() ? file : d.source;
   return out;
 }
 
 std::vector<CFile> write_c_data(const CData& data, const Network&) {
+  const bool regression = !data.outputs.scale.empty();
   const Part parts[] = {{"TRAIN", &data.train}, {"VAL", &data.val}, {"TEST", &data.test}};
   std::string h =
       absl::StrCat("/* Samples: ", c_comment(data.source),
@@ -88,15 +97,30 @@ std::vector<CFile> write_c_data(const CData& data, const Network&) {
   std::string c = "/* Written by odtc. */\n#include \"train_data.h\"\n";
   for (const Part& p : parts)
     absl::StrAppend(&h, "#define N_", p.name, "_SAMPLES ", p.samples->n, "\n");
+  if (regression) {
+    h += "\n/* What the targets stand for: target = output / TARGET_SCALE + TARGET_OFFSET. */\n"
+         "extern const float TARGET_OFFSET[N_CLASSES];\nextern const float "
+         "TARGET_SCALE[N_CLASSES];\n";
+    absl::StrAppend(&c, "\n", c_array("const float TARGET_OFFSET", data.outputs.offset, 8),
+                    c_array("const float TARGET_SCALE", data.outputs.scale, 8));
+  }
   h += "\n/* Shuffled. A set without samples has one row of zeros, which counts nowhere. */\n";
   for (const Part& p : parts) {
     const std::string rows = absl::StrCat(std::max(p.samples->n, 1u));
     const std::string inputs =
         absl::StrCat("const float ", p.name, "_INPUTS[", rows, "][INPUT_SIZE]");
-    absl::StrAppend(&h, "extern ", inputs, ";\nextern const int8_t ", p.name, "_LABELS[", rows,
-                    "];\n");
+    const std::string wanted = regression ? absl::StrCat(p.name, "_TARGETS[", rows, "][N_CLASSES]")
+                                          : absl::StrCat(p.name, "_LABELS[", rows, "]");
+    absl::StrAppend(&h, "extern ", inputs, ";\nextern const int8_t ", wanted, ";\n");
     const std::size_t columns = p.samples->n == 0 ? 1 : p.samples->inputs.size() / p.samples->n;
     absl::StrAppend(&c, "\n", c_rows(inputs, p.samples->inputs, columns));
+    if (regression) {
+      std::vector<std::int8_t> targets = p.samples->targets;
+      if (targets.empty()) targets.push_back(0);
+      c += c_rows("const int8_t " + wanted, targets,
+                  p.samples->n == 0 ? 1 : p.samples->targets.size() / p.samples->n);
+      continue;
+    }
     std::vector<std::int8_t> labels = p.samples->labels;
     if (labels.empty()) labels.push_back(0);
     c += c_array(absl::StrCat("const int8_t ", p.name, "_LABELS"), labels, 32);

@@ -72,8 +72,10 @@ Result<Trained> trained(GoldenTrainer& host, const data::InputStage& in, const C
     batch.dtype = in.dtype == data::Dtype::kU8 ? ODT_U8 : ODT_S8;
     batch.count = std::min(kCBatch, samples.n - at);
     batch.sample_len = len;
-    batch.label_len = 1;
-    batch.labels = samples.labels.data() + at;
+    const bool targets = !samples.targets.empty();
+    batch.label_len = targets ? static_cast<std::uint32_t>(samples.targets.size() / samples.n) : 1;
+    batch.labels = targets ? samples.targets.data() + std::size_t{at} * batch.label_len
+                           : samples.labels.data() + at;
     batch.data = x.data() + std::size_t{at} * len;
     odt_step_record_t record{};
     if (odt_trainer_step(host.trainer.get(), &batch, &record, nullptr) != ODT_OK)

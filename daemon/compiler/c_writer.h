@@ -5,6 +5,7 @@
 
 #include "compiler/compile.h"
 #include "data/dataset.h"
+#include "data/derive.h"
 
 // A model and its data as C files for TI's interface (firmware/odt, odt/ti.h): what a main.c
 // written for TI's integer on-device training includes.
@@ -19,10 +20,12 @@ struct CSamples {
   std::uint32_t n = 0;
   std::vector<float> inputs;  // [n][values]
   std::vector<std::int8_t> labels;
+  std::vector<std::int8_t> targets;  // [n][outputs], regressions: the outputs to be learnt
 };
 struct CData {
   CSamples train, val, test;
   std::string source;  // one line
+  data::OutputStage outputs;
 };
 
 constexpr std::uint32_t kCBatch = 8;  // BATCH_SIZE as written

@@ -22,6 +22,18 @@ bool read_targets(const std::string& text, std::size_t n, std::vector<std::int8_
   return true;
 }
 
+// "0.5,1e-3": one for each output, or one for all.
+bool read_floats(const std::string& text, std::size_t n, std::vector<float>& out) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  if (parts.size() != n && parts.size() != 1) return false;
+  for (const auto& part : parts) {
+    float v;
+    if (!absl::SimpleAtof(part, &v) || !std::isfinite(v)) return false;
+    out.push_back(v);
+  }
+  return true;
+}
+
 Status read_number(const Graph& graph, const std::string& key, std::uint32_t limit,
                    std::uint32_t& out) {
   const auto it = graph.metadata.find(key);
@@ -61,9 +73,27 @@ Status read_losses(const Graph& graph, double logit_scale, Network& net) {
 
 }  // namespace
 
+Status read_target_scales(const Graph& graph, Network& net) {
+  Calibration& c = net.calibration;
+  const std::size_t n = net.n_classes();
+  const auto offset = graph.metadata.find("odt.target_offset");
+  const auto scale = graph.metadata.find("odt.target_scale");
+  if (offset == graph.metadata.end() && scale == graph.metadata.end()) return absl::OkStatus();
+  const std::string expected = absl::StrCat(n, " numbers, one for each output, or one");
+  if (offset == graph.metadata.end() || !read_floats(offset->second, n, c.target_offset))
+    return bad_metadata(graph, "odt.target_offset", expected);
+  if (scale == graph.metadata.end() || !read_floats(scale->second, n, c.target_scale) ||
+      std::count(c.target_scale.begin(), c.target_scale.end(), 0.0f) != 0)
+    return bad_metadata(graph, "odt.target_scale", expected + ", not 0");
+  c.target_offset.resize(n, c.target_offset[0]);
+  c.target_scale.resize(n, c.target_scale[0]);
+  return absl::OkStatus();
+}
+
 Status read_calibration(const Graph& graph, double logit_scale, Network& net) {
   Calibration& c = net.calibration;
   if (net.task == Task::kClassify) ODT_TRY(read_losses(graph, logit_scale, net));
+  if (net.task == Task::kRegress) ODT_TRY(read_target_scales(graph, net));
   ODT_TRY(read_number(graph, "odt.src_correct", UINT32_MAX, c.src_correct));
   ODT_TRY(read_number(graph, "odt.src_total", UINT32_MAX, c.src_total));
   if (c.src_correct > c.src_total)

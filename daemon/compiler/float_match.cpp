@@ -222,6 +222,12 @@ class FloatMatcher {
     else if (!absl::SimpleAtoi(it->second, &exponent) || exponent < -30 || exponent > 30)
       return bad_metadata(graph_, "odt.target_exponent", "-30..30");
     net_.target_exponent = static_cast<std::int8_t>(exponent);
+    ODT_TRY(read_target_scales(graph_, net_));
+    // The file's outputs are the targets themselves.
+    if (graph_.metadata.contains("odt.target_exponent") && net_.calibration.target_scale.empty()) {
+      net_.calibration.target_offset.assign(net_.n_classes(), 0);
+      net_.calibration.target_scale.assign(net_.n_classes(), std::ldexp(1.0f, -exponent));
+    }
     return absl::OkStatus();
   }
 

@@ -84,6 +84,9 @@ struct Calibration {
   std::uint16_t ce_scale = 0;  // Q8; 0: no cross-entropy
   std::vector<std::int8_t> target_correct, target_wrong;
   std::uint32_t src_correct = 0, src_total = 0;  // total 0: unknown
+  // Regressions: target = output / scale + offset, for each output or one for all; empty: as the
+  // dataset's targets reach.
+  std::vector<float> target_offset, target_scale;
 };
 
 enum class Storage : std::uint8_t { kS8 = 1, kU8 = 2, kS16 = 3 };

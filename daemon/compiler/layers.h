@@ -20,6 +20,8 @@ Result<Layer> read_linear(const Graph& graph, const Node& node,
 // Metadata "odt.*"; what is absent becomes a default with a warning. logit_scale: of an output Mul,
 // 0: none. Needs net.task, and layers.
 Status read_calibration(const Graph& graph, double logit_scale, Network& net);
+// Metadata "odt.target_offset" and "odt.target_scale" of a regression, where they are there.
+Status read_target_scales(const Graph& graph, Network& net);
 
 // What the board receives in files without PREQUANT: metadata "odt.input_dtype", u8 or i8.
 Status read_input_storage(const Graph& graph, Network& net);

@@ -127,7 +127,7 @@ std::string write_manifest(const Network& net, const std::string& image, const s
     trainable += l.trainable ? 1 : 0;
   }
   const Calibration& c = net.calibration;
-  const json manifest = {
+  json manifest = {
       {"format", "odt-manifest-1"},
       {"name", net.name},
       {"model_hash", sha256(image).hex()},
@@ -148,6 +148,8 @@ std::string write_manifest(const Network& net, const std::string& image, const s
       {"ram", table_json(table)},
       {"warnings", net.warnings},
   };
+  if (!c.target_scale.empty())
+    manifest["targets"] = {{"offset", c.target_offset}, {"scale", c.target_scale}};
   return manifest.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -1,6 +1,7 @@
 #include "compiler/onnx_writer.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
 #include <absl/strings/str_join.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -306,6 +307,11 @@ class Writer {
       put("odt.ce_scale", absl::StrCat(c.ce_scale));
       put("odt.target_correct", list(c.target_correct));
       put("odt.target_wrong", list(c.target_wrong));
+    }
+    if (!c.target_scale.empty()) {
+      const auto floats = [](std::string* out, float v) { absl::StrAppendFormat(out, "%.9g", v); };
+      put("odt.target_offset", absl::StrJoin(c.target_offset, ",", floats));
+      put("odt.target_scale", absl::StrJoin(c.target_scale, ",", floats));
     }
     put("odt.src_correct", absl::StrCat(c.src_correct));
     put("odt.src_total", absl::StrCat(c.src_total));

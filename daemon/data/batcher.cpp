@@ -61,6 +61,14 @@ std::int8_t SampleSet::label(std::uint32_t i) const {
   return static_cast<std::int8_t>((*blob_)[labels_ + std::size_t{i} * label_len_]);
 }
 
+std::string SampleSet::labels(std::uint32_t i) const {
+  return blob_->substr(labels_ + std::size_t{i} * label_len_, label_len_);
+}
+
+std::string SampleSet::values(std::uint32_t i) const {
+  return blob_->substr(data_ + i * sample_bytes(), sample_bytes());
+}
+
 std::string SampleSet::batch(const std::uint32_t* index, std::uint32_t n) const {
   const std::size_t bytes = sample_bytes();
   std::string out(samples_bytes(n, bytes, label_len_), '\0');

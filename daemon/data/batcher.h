@@ -31,7 +31,9 @@ class SampleSet {
   }
   // int8 values in front of a sample: 1 (its label), or its targets.
   std::uint32_t label_len() const { return label_len_; }
-  std::int8_t label(std::uint32_t i) const;                                 // the first of them
+  std::int8_t label(std::uint32_t i) const;   // the first of them
+  std::string labels(std::uint32_t i) const;  // all, a byte each
+  std::string values(std::uint32_t i) const;  // one sample, as a board takes it for inference
   const std::shared_ptr<const std::string>& blob() const { return blob_; }  // null: empty
 
   // The samples picked, in that order, as an ODTS blob. Every index < count().

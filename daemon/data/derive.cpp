@@ -58,8 +58,6 @@ Result<OutputStage> parse_output_stage(std::string_view manifest_json, const Dat
       return absl::InvalidArgumentError(absl::StrCat("manifest: task ", task, "; expected 0..2"));
     out.task = static_cast<OutputStage::Task>(task);
     out.outputs = json.value("n_classes", std::uint32_t{0});
-    ODT_TRY(check_task(d, out));
-    if (out.task != OutputStage::Task::kTargets) return out;
     if (json.contains("targets")) {
       out.offset = json.at("targets").at("offset").get<std::vector<float>>();
       out.scale = json.at("targets").at("scale").get<std::vector<float>>();
@@ -67,6 +65,14 @@ Result<OutputStage> parse_output_stage(std::string_view manifest_json, const Dat
   } catch (const nlohmann::json::exception& e) {
     return absl::InvalidArgumentError(absl::StrCat("manifest: ", e.what()));
   }
+  return output_stage(d, std::move(out));
+}
+
+Result<OutputStage> output_stage(const Dataset& d, OutputStage out) {
+  ODT_TRY(check_task(d, out));
+  if (out.task != OutputStage::Task::kTargets) return out;
+  if (out.offset.size() == 1) out.offset.resize(out.outputs, out.offset[0]);
+  if (out.scale.size() == 1) out.scale.resize(out.outputs, out.scale[0]);
   for (std::uint32_t i = 0; out.scale.size() < out.outputs && i < out.outputs; ++i) {
     const float lo = d.target_min[i], hi = d.target_max[i];
     out.offset.push_back(lo + (hi - lo) / 2);
@@ -76,10 +82,39 @@ Result<OutputStage> parse_output_stage(std::string_view manifest_json, const Dat
     return absl::InvalidArgumentError(
         absl::StrCat("manifest: targets: ", out.scale.size(), " scales; expected ", out.outputs));
   for (std::uint32_t i = 0; i < out.outputs; ++i)
-    if (!std::isfinite(out.offset[i]) || !std::isfinite(out.scale[i]))
+    if (!std::isfinite(out.offset[i]) || !std::isfinite(out.scale[i]) || out.scale[i] == 0)
       return absl::InvalidArgumentError(
           absl::StrCat("target ", i, ": its range has no finite offset and scale"));
   return out;
+}
+
+void output_scales(const InputStage& in, OutputStage& out) {
+  out.offset = {0};
+  out.scale = {1};
+  if (!in.has_prequant()) return;
+  out.offset.clear();
+  out.scale.clear();
+  for (std::size_t c = 0; c < in.offset.size(); ++c) {
+    out.offset.push_back(-in.offset[c]);
+    out.scale.push_back(std::ldexp(static_cast<float>(in.mult[c]), -in.k[c]));
+  }
+  const auto alike = [](const std::vector<float>& v) {
+    return std::all_of(v.begin(), v.end(), [&v](float x) { return x == v[0]; });
+  };
+  if (alike(out.offset) && alike(out.scale)) {
+    out.offset.resize(1);
+    out.scale.resize(1);
+    return;
+  }
+  // Planes: each channel's for all of its values.
+  const std::size_t channels = out.scale.size(), each = in.count() / channels;
+  std::vector<float> offset, scale;
+  for (std::size_t c = 0; c < channels; ++c) {
+    offset.insert(offset.end(), each, out.offset[c]);
+    scale.insert(scale.end(), each, out.scale[c]);
+  }
+  out.offset = std::move(offset);
+  out.scale = std::move(scale);
 }
 
 std::int8_t quantize_target(const OutputStage& out, std::uint32_t i, float target) {

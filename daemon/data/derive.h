@@ -18,14 +18,20 @@ struct DerivedBlobs {
 struct OutputStage {
   enum class Task : std::uint8_t { kClasses = 0, kTargets = 1, kNothing = 2 };  // ODTM
   Task task = Task::kClasses;
-  std::uint32_t outputs = 0;         // classes, or values per sample
-  std::vector<float> offset, scale;  // [outputs], kTargets
+  std::uint32_t outputs = 0;  // classes, or values per sample
+  // [outputs], kTargets. kNothing: what output_scales() says, [outputs] or [1]: all alike.
+  std::vector<float> offset, scale;
 };
 // Of a manifest ("task", "n_classes"). A regression's scaling is the manifest's {"targets":
-// {"offset", "scale"}}; where it has none, the dataset's ranges are laid over -100..100: offset =
-// (min + max) / 2, scale = 200 / (max - min), or 1 where they are equal. Errors: INVALID_ARGUMENT
-// (a dataset with classes for a regression or the reverse, another number of outputs).
+// {"offset", "scale"}}, one for each output or one for all; where it has none, the dataset's ranges
+// are laid over -100..100: offset = (min + max) / 2, scale = 200 / (max - min), or 1 where they are
+// equal. Errors: INVALID_ARGUMENT (a dataset with classes for a regression or the reverse, another
+// number of outputs).
 Result<OutputStage> parse_output_stage(std::string_view manifest_json, const Dataset& dataset);
+// The same of an empty or given scaling. Errors: INVALID_ARGUMENT.
+Result<OutputStage> output_stage(const Dataset& dataset, OutputStage out);
+// Of an autoencoder, from PREQUANT: value of the source = output / scale + offset.
+void output_scales(const InputStage& input, OutputStage& out);
 std::int8_t quantize_target(const OutputStage& out, std::uint32_t output, float target);
 
 std::string encode_samples(Dtype dtype, std::uint32_t sample_len,

@@ -40,6 +40,7 @@ struct TrainOnPcOptions {
   std::string name;
   std::string arch = {};     // instead of hidden: layers as daemon/worker/README.md has them
   std::string augment = {};  // "shift2,flip"
+  bool autoencode = false;   // learn the samples themselves; always where there is nothing else
 };
 
 // How an ONNX file becomes a model; empty: as the file says.

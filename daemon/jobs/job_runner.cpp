@@ -250,6 +250,7 @@ void JobRunner::train_on_pc(CallContext ctx, TrainOnPcOptions o, Done<Job> done)
                   {"hidden", o.hidden},
                   {"arch", o.arch},
                   {"augment", o.augment},
+                  {"autoencode", o.autoencode},
                   {"dfp16", o.dfp16},
                   {"epochs", o.epochs},
                   {"seed", o.seed},

@@ -77,6 +77,7 @@ Result<json> prepare_train(const WorkContext& c, const json& request) {
               {"hidden", request.value("hidden", std::vector<std::uint32_t>{})},
               {"arch", request.value("arch", "")},
               {"augment", request.value("augment", "")},
+              {"autoencode", request.value("autoencode", false)},
               {"dfp16", request.value("dfp16", false)},
               {"epochs", request.value("epochs", 0u)},
               {"seed", request.value("seed", 0u)},
@@ -137,6 +138,13 @@ Result<json> read_json(const std::string& path) {
   return j;
 }
 
+model::Outputs outputs_of(std::uint32_t task, std::uint32_t count) {
+  model::Outputs out;
+  out.task = task <= 2 ? static_cast<model::Task>(task) : model::Task::kClassify;
+  out.count = count;
+  return out;
+}
+
 model::Model model_of(const json& m) {
   model::Model model;
   model.name = m.at("name").get<std::string>();
@@ -149,6 +157,11 @@ model::Model model_of(const json& m) {
   model.has_ce_scale = m.at("ce_scale").get<std::uint32_t>() > 0;
   model.arithmetic = m.value("arithmetic", 0u);
   model.input_value_bytes = m.at("input").value("dtype", "") == "i16" ? 2 : 1;
+  model.outputs = outputs_of(m.value("task", 0u), model.n_classes);
+  if (m.contains("targets")) {
+    model.outputs.offset = m.at("targets").at("offset").get<std::vector<float>>();
+    model.outputs.scale = m.at("targets").at("scale").get<std::vector<float>>();
+  }
   model.ram_k8_bytes = m.at("ram_k8").at("total_bytes").get<std::uint32_t>();
   model.ram_k16_bytes = m.at("ram_k15").at("total_bytes").get<std::uint32_t>();
   const auto& ram = m.at("ram");
@@ -263,6 +276,9 @@ Result<std::vector<store::Change>> register_derive(const WorkContext& c, const j
   d.content_hash = dataset.content_hash;
   ODT_ASSIGN(d.model_hash, hash_of(request, "model"));
   ODT_ASSIGN(d.sample_set_hash, hash_of(result, "sample_set_hash"));
+  d.outputs = outputs_of(result.value("task", 0u), result.value("outputs", 0u));
+  d.outputs.offset = result.value("target_offset", std::vector<float>{});
+  d.outputs.scale = result.value("target_scale", std::vector<float>{});
   Hash* const to[] = {&d.train, &d.heldout, &d.test};
   for (std::size_t n = 0; n < 3; ++n) {
     ODT_ASSIGN(*to[n], hash_of(result, kSplits[n]));

@@ -36,6 +36,24 @@ struct Accuracy {
   bool operator==(const Accuracy&) const = default;
 };
 
+// ODTM: what a model learns.
+enum class Task : std::uint8_t { kClassify = 0, kRegress = 1, kAutoencode = 2 };
+
+// What a model gives. Scales: target = output / scale + offset, one for each output or one for all;
+// empty: not known.
+struct Outputs {
+  Task task = Task::kClassify;
+  std::uint32_t count = 0;  // classes, or values
+  std::vector<float> offset, scale;
+  bool has_classes() const { return task == Task::kClassify; }
+  bool operator==(const Outputs&) const = default;
+};
+
+// Values that stand in place of a sample's label; 0: its label stands there.
+constexpr std::uint32_t target_count(const Outputs& o) {
+  return o.task == Task::kRegress ? o.count : 0;
+}
+
 struct Reason {
   std::string code;
   std::string text;

@@ -32,6 +32,7 @@ struct Model {
   bool has_ce_scale = false;
   std::uint32_t arithmetic = 0;         // of the image: 0 8-bit integers, 1 DFP16
   std::uint32_t input_value_bytes = 0;  // of a value that a board receives; 0: 1
+  Outputs outputs;                      // scales: of its manifest
   std::vector<LayerInfo> layers;
   std::uint32_t ram_k8_bytes = 0, ram_k16_bytes = 0;
   RamPlan ram;
@@ -59,6 +60,7 @@ struct DerivedSamples {
   Hash content_hash, model_hash;  // key
   Hash train, heldout, test;      // blob hashes; zero: empty split
   Hash sample_set_hash;           // SHA-256(train hash || held-out hash or zeros)
+  Outputs outputs;                // with the scales that the targets were made with
 };
 
 struct Snapshot {
@@ -70,9 +72,17 @@ struct Snapshot {
   Hash parent;
   std::vector<std::string> aliases;
   Accuracy heldout;
+  Loss heldout_loss;
   std::uint64_t bytes = 0;
   std::string note;
   Meta meta;
+};
+
+// Squared errors of the samples of an evaluation without classes, each summed over its outputs.
+struct Scores {
+  std::uint64_t min = 0, median = 0, p95 = 0, max = 0;  // smallest score with that rank
+  Hash blob;  // u64 little-endian for each sample, in the order of the split
+  bool operator==(const Scores&) const = default;
 };
 
 struct Evaluation {
@@ -84,7 +94,22 @@ struct Evaluation {
   Accuracy accuracy;
   std::vector<std::uint32_t> confusion;
   Loss loss;
+  Outputs outputs;
+  Scores scores;
   Meta meta;
+};
+
+// What a board says of a few samples.
+struct Inference {
+  struct Sample {
+    std::uint32_t index = 0;           // in its split
+    std::vector<std::int8_t> outputs;  // logits
+    std::uint32_t predicted = 0;       // class
+    std::vector<std::int8_t> wanted;   // its label; targets; values of an autoencoder's input
+  };
+  Outputs outputs;
+  std::uint32_t there = 0;  // samples in the split
+  std::vector<Sample> samples;
 };
 
 struct Job {

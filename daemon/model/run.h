@@ -95,6 +95,9 @@ struct Run {
   HyperParams effective;
   std::uint32_t steps_done = 0, steps_total = 0, epochs_done = 0;
   Accuracy before, after, heldout_start, heldout_best;
+  // What stands in their place where there are no classes.
+  Outputs outputs;
+  Loss before_loss, after_loss, heldout_start_loss, heldout_best_loss;
   std::uint32_t best_step = 0;
   Hash final_state_hash, final_weights_hash;
   std::uint32_t rules_version = 0;
@@ -141,6 +144,7 @@ struct EpochResult {
   std::uint32_t attempt = 0, epoch = 0, step = 0;
   Loss loss;
   Accuracy train, heldout;
+  Loss heldout_loss;  // without classes; train and heldout are empty then
   std::uint32_t best_step = 0, alarms = 0;
   Hash state_hash;
   std::uint32_t step_us = 0;

@@ -1,5 +1,6 @@
 #include "store/body_codec.h"
 
+#include <bit>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
@@ -67,6 +68,8 @@ class Writer {
     for (const T& value : values) {
       if constexpr (std::is_integral_v<T> || std::is_same_v<T, std::string>)
         out.push_back(value);
+      else if constexpr (std::is_same_v<T, float>)
+        out.push_back(std::bit_cast<std::uint32_t>(value));  // exactly, and no floats in the store
       else
         out.push_back(object(value));
     }
@@ -153,6 +156,11 @@ class Reader {
       return true;
     } else if constexpr (std::is_integral_v<T>) {
       return read_integer(json, value);
+    } else if constexpr (std::is_same_v<T, float>) {
+      std::uint32_t bits = 0;
+      if (!read_integer(json, bits)) return false;
+      value = std::bit_cast<float>(bits);
+      return true;
     } else if constexpr (std::is_same_v<T, std::string>) {
       return read_string(json, value);
     } else if constexpr (IsFixedId<T>::value || std::is_same_v<T, BoardUid>) {

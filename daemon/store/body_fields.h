@@ -26,6 +26,21 @@ void fields(V& f, model::Accuracy& v) {
   f("total", v.total);
 }
 template <typename V>
+void fields(V& f, model::Outputs& v) {
+  f("task", v.task);
+  f("count", v.count);
+  f("offset_f32", v.offset);
+  f("scale_f32", v.scale);
+}
+template <typename V>
+void fields(V& f, model::Scores& v) {
+  f("min", v.min);
+  f("median", v.median);
+  f("p95", v.p95);
+  f("max", v.max);
+  f("blob", v.blob);
+}
+template <typename V>
 void fields(V& f, model::Reason& v) {
   f("code", v.code);
   f("text", v.text);
@@ -109,6 +124,7 @@ void fields(V& f, model::Model& v) {
   f("has_ce_scale", v.has_ce_scale);
   f("arithmetic", v.arithmetic);
   f("input_value_bytes", v.input_value_bytes);
+  f("outputs", v.outputs);
   f("layers", v.layers);
   f("ram_k8_bytes", v.ram_k8_bytes);
   f("ram_k16_bytes", v.ram_k16_bytes);
@@ -143,6 +159,7 @@ void fields(V& f, model::DerivedSamples& v) {
   f("heldout", v.heldout);
   f("test", v.test);
   f("sample_set_hash", v.sample_set_hash);
+  f("outputs", v.outputs);
 }
 template <typename V>
 void fields(V& f, model::Snapshot& v) {
@@ -155,6 +172,7 @@ void fields(V& f, model::Snapshot& v) {
   f("parent", v.parent);
   f("aliases", v.aliases);
   f("heldout", v.heldout);
+  f("heldout_loss", v.heldout_loss);
   f("bytes", v.bytes);
   f("note", v.note);
   f("meta", v.meta);
@@ -170,6 +188,8 @@ void fields(V& f, model::Evaluation& v) {
   f("accuracy", v.accuracy);
   f("confusion", v.confusion);
   f("loss", v.loss);
+  f("outputs", v.outputs);
+  f("scores", v.scores);
   f("meta", v.meta);
 }
 template <typename V>
@@ -257,6 +277,11 @@ void fields(V& f, model::Run& v) {
   f("after", v.after);
   f("heldout_start", v.heldout_start);
   f("heldout_best", v.heldout_best);
+  f("outputs", v.outputs);
+  f("before_loss", v.before_loss);
+  f("after_loss", v.after_loss);
+  f("heldout_start_loss", v.heldout_start_loss);
+  f("heldout_best_loss", v.heldout_best_loss);
   f("best_step", v.best_step);
   f("final_state_hash", v.final_state_hash);
   f("final_weights_hash", v.final_weights_hash);
@@ -318,6 +343,7 @@ void fields(V& f, model::EpochResult& v) {
   f("loss", v.loss);
   f("train", v.train);
   f("heldout", v.heldout);
+  f("heldout_loss", v.heldout_loss);
   f("best_step", v.best_step);
   f("alarms", v.alarms);
   f("state_hash", v.state_hash);

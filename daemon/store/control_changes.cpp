@@ -21,8 +21,8 @@ const char* state_name(model::RunState state) {
 // What a board may send again: everything but times, which differ when it repeats an epoch.
 bool same_result(const model::EpochResult& a, const model::EpochResult& b) {
   return a.step == b.step && a.loss == b.loss && a.train == b.train && a.heldout == b.heldout &&
-         a.best_step == b.best_step && a.alarms == b.alarms && a.state_hash == b.state_hash &&
-         a.layers == b.layers;
+         a.heldout_loss == b.heldout_loss && a.best_step == b.best_step && a.alarms == b.alarms &&
+         a.state_hash == b.state_hash && a.layers == b.layers;
 }
 
 template <typename Id>

@@ -122,23 +122,25 @@ asio::awaitable<Status> load_image(Env& env, Session session, model::DeviceState
   co_return sent;
 }
 
-asio::awaitable<Result<data::SampleSet>> load_samples(Env& env, Hash blob) {
+asio::awaitable<Result<data::SampleSet>> load_samples(Env& env, Hash blob, std::uint32_t targets) {
   if (blob.is_zero()) co_return data::SampleSet{};
   auto content = co_await env.read_blob(blob);
   if (!content.ok()) co_return content.status();
-  auto set = data::SampleSet::parse(std::move(*content));
+  auto set = data::SampleSet::parse(std::move(*content), targets);
   co_return set;
 }
 
-asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
-    Env& env, Session session, data::SampleSet set, StopFn stop,
-    std::function<void(std::uint32_t)> progress) {
+asio::awaitable<Result<EvalOutcome>> evaluate_streamed(Env& env, Session session,
+                                                       data::SampleSet set, StopFn stop,
+                                                       std::function<void(std::uint32_t)> progress,
+                                                       bool each) {
   const auto& hello = session->hello();
   std::uint32_t size = hello.max_batch == 0 ? 8 : std::min(hello.max_batch, kEvalBatch);
   // The batch slot stays on the board: it should leave room for the trainer.
   if (hello.ram_bytes != 0 && set.sample_bytes() != 0)
     size = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(hello.ram_bytes / 16 / set.sample_bytes(), 1, size));
+  if (each) size = 1;
   EvalOutcome out;
   out.eval_id = env.next_id();
   auto started = co_await session->evaluate(out.eval_id, model::SampleRole::kNone, set.count());
@@ -164,6 +166,7 @@ asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
     if (!report.ok()) co_return report.status();
     ++seq;
     done += n;
+    if (each) out.scores.push_back(report->loss - out.report.loss);
     out.report = *report;
     if (progress) progress(done);
   }
@@ -171,6 +174,14 @@ asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
     co_return absl::DataLossError(absl::StrCat("evaluation of ", set.count(),
                                                " samples ended with ", out.report.accuracy.total));
   co_return out;
+}
+
+model::Scores summary_of(std::vector<std::uint64_t> scores, Hash blob) {
+  std::sort(scores.begin(), scores.end());
+  const std::size_t n = scores.size();
+  // The smallest score that so many per cent of the samples do not exceed.
+  const auto rank = [&](std::size_t percent) { return scores[(n * percent + 99) / 100 - 1]; };
+  return {scores.front(), rank(50), rank(95), scores.back(), blob};
 }
 
 asio::awaitable<Result<Pulled>> pull_current_weights(Session session) {

@@ -41,16 +41,23 @@ asio::awaitable<Status> load_image(Env& env, Session session, model::DeviceState
 asio::awaitable<Status> stop_other_run(Env& env, Session session, model::DeviceState state,
                                        Uuid keep);
 
-asio::awaitable<Result<data::SampleSet>> load_samples(Env& env, Hash blob);
+// targets: of each sample where they stand in place of labels, else 0.
+asio::awaitable<Result<data::SampleSet>> load_samples(Env& env, Hash blob,
+                                                      std::uint32_t targets = 0);
 
 // Streams a whole set through the weights that the board holds now. progress: samples done.
+// each: one sample a step, so that the loss of every sample is known.
 struct EvalOutcome {
   model::EvalReport report;
   std::uint32_t eval_id = 0;
+  std::vector<std::uint64_t> scores;  // each: the samples' losses
 };
 asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
     Env& env, Session session, data::SampleSet set, StopFn stop,
-    std::function<void(std::uint32_t)> progress = {});
+    std::function<void(std::uint32_t)> progress = {}, bool each = false);
+
+// At least one score.
+model::Scores summary_of(std::vector<std::uint64_t> scores, Hash blob);
 
 // Weights as the board holds them (odt_weights v1), verified against its own hash.
 struct Pulled {

@@ -61,6 +61,12 @@ class FleetControl {
   // Starts a job of kind EVALUATE; its end is a job event.
   virtual void evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset,
                         std::string split, Done<model::Job> done) = 0;
+  // Outputs of what the board holds for samples [first, first + count) of a split.
+  virtual void infer(CallContext, BoardUid, Uuid /*dataset*/, std::string /*split*/,
+                     std::uint32_t /*first*/, std::uint32_t /*count*/,
+                     Done<model::Inference> done) {
+    done(absl::UnimplementedError("no inference"));
+  }
   // Ends such a job as CANCELLED before its next batch; its end is a job event. Errors: NOT_FOUND,
   // FAILED_PRECONDITION (it has ended).
   virtual void cancel_evaluation(CallContext ctx, Uuid job, Done<model::Job> done) = 0;

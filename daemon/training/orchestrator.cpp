@@ -432,6 +432,11 @@ void Orchestrator::evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid d
       impl_->evaluate(std::move(ctx), std::move(uid), snapshot, dataset, std::move(split)),
       std::move(done));
 }
+void Orchestrator::infer(CallContext, BoardUid uid, Uuid dataset, std::string split,
+                         std::uint32_t first, std::uint32_t count, Done<model::Inference> done) {
+  impl_->carry_out(impl_->infer(std::move(uid), dataset, std::move(split), first, count),
+                   std::move(done));
+}
 void Orchestrator::cancel_evaluation(CallContext, Uuid job, Done<model::Job> done) {
   impl_->carry_out(impl_->cancel_evaluation(job), std::move(done));
 }

@@ -64,6 +64,8 @@ class Orchestrator final : public FleetControl {
                        Done<model::Board> done) override;
   void evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset, std::string split,
                 Done<model::Job> done) override;
+  void infer(CallContext ctx, BoardUid uid, Uuid dataset, std::string split, std::uint32_t first,
+             std::uint32_t count, Done<model::Inference> done) override;
   void cancel_evaluation(CallContext ctx, Uuid job, Done<model::Job> done) override;
 
  private:

@@ -52,6 +52,8 @@ class Orchestrator::Impl final : public fleet::FleetListener,
                                                         Hash snapshot);
   asio::awaitable<Result<model::Job>> evaluate(CallContext ctx, BoardUid uid, Hash snapshot,
                                                Uuid dataset, std::string split);
+  asio::awaitable<Result<model::Inference>> infer(BoardUid uid, Uuid dataset, std::string split,
+                                                  std::uint32_t first, std::uint32_t count);
   asio::awaitable<Result<model::Job>> cancel_evaluation(Uuid job);
 
   std::shared_ptr<const FleetView> view() const;
@@ -90,6 +92,13 @@ class Orchestrator::Impl final : public fleet::FleetListener,
     std::string split;
     std::string actor;
   };
+  // A split as the samples of a model.
+  struct ModelSamples {
+    model::Outputs outputs;
+    data::SampleSet set;
+  };
+  asio::awaitable<Result<ModelSamples>> samples_of(Uuid dataset, Hash model_hash,
+                                                   std::string split);
   asio::awaitable<void> evaluate_job(EvalTask task);
   asio::awaitable<Result<model::Evaluation>> evaluate_board(EvalTask task);
   asio::awaitable<Status> put_job(model::Job job, std::string actor,

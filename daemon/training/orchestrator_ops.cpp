@@ -13,11 +13,6 @@ namespace {
 
 Result<Uuid> uuid_of(const std::string& key) { return Uuid::from_bytes(key); }
 
-const Hash& split_blob(const model::DerivedSamples& samples, const std::string& split) {
-  if (split == "train") return samples.train;
-  return split == "heldout" ? samples.heldout : samples.test;
-}
-
 model::Reason interrupted_reason() {
   return {"INTERRUPTED", "odtd was restarted during the evaluation", "Start it again."};
 }
@@ -45,6 +40,7 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::create_run(CallContext c
   model::Run run;
   run.spec = *spec;
   run.train_samples = parts->dataset.train;
+  run.outputs = parts->model.outputs;
   run.rules_version = parts->board.rules_version;
   run.meta = env_->new_meta(ctx.actor);
   if (dry_run) {
@@ -287,8 +283,11 @@ asio::awaitable<void> Orchestrator::Impl::evaluate_job(EvalTask task) {
   if (evaluation.ok()) {
     job.state = model::Job::State::kSucceeded;
     job.progress_permille = 1000;
-    job.message =
-        absl::StrCat(evaluation->accuracy.correct, " of ", evaluation->accuracy.total, " correct");
+    job.message = evaluation->outputs.has_classes()
+                      ? absl::StrCat(evaluation->accuracy.correct, " of ",
+                                     evaluation->accuracy.total, " correct")
+                      : absl::StrCat("squared error ", evaluation->loss.sum, " over ",
+                                     evaluation->loss.count, " samples");
     const std::string key = evaluation->id.str();
     job.result_key.assign(key.begin(), key.end());
     extra.push_back(store::PutEvaluation{*evaluation});
@@ -306,6 +305,21 @@ asio::awaitable<void> Orchestrator::Impl::evaluate_job(EvalTask task) {
   --active_coroutines_;
   ended_.notify();
 }
+
+namespace {
+
+// The scores as a blob, and where they lie.
+asio::awaitable<Result<model::Scores>> keep_scores(Env& env, std::vector<std::uint64_t> scores) {
+  auto bytes = std::make_shared<std::string>();
+  for (const std::uint64_t score : scores)
+    for (int shift = 0; shift < 64; shift += 8)
+      bytes->push_back(static_cast<char>(score >> shift & 255));
+  auto blob = co_await env.write_blob(std::move(bytes));
+  if (!blob.ok()) co_return blob.status();
+  co_return summary_of(std::move(scores), *blob);
+}
+
+}  // namespace
 
 bool Orchestrator::Impl::evaluation_cancelled(const Uuid& job) const {
   const auto it = evaluations_.find(job);
@@ -344,26 +358,11 @@ asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(Ev
     auto done = co_await put_weights(*session, task.snapshot, task.model_hash);
     if (!done.ok()) co_return done;
   }
-  jobs::JobControl& jobs = env_->jobs;
-  const Uuid dataset = task.dataset;
-  const Hash model_hash = task.model_hash;
-  CallContext ctx;
-  ctx.command_id = new_uuid();
-  std::function<void(Done<model::DerivedSamples>)> operation =
-      [&jobs, ctx, dataset, model_hash](Done<model::DerivedSamples> done) {
-        jobs.derive(ctx, dataset, model_hash, std::move(done));
-      };
-  auto derived = co_await await_done<model::DerivedSamples>(env_->io, std::move(operation));
-  if (!derived.ok()) co_return derived.status();
-  auto set = co_await load_samples(*env_, split_blob(*derived, task.split));
-  if (!set.ok()) co_return set.status();
-  if (set->empty())
-    co_return with_reason(
-        absl::FailedPreconditionError("the dataset has no samples in split " + task.split),
-        "NO_SAMPLES", "Choose another split.");
+  auto samples = co_await samples_of(task.dataset, task.model_hash, task.split);
+  if (!samples.ok()) co_return samples.status();
   // Progress is kept for who looks at the job; twice a second is enough.
   const auto shown = std::make_shared<std::chrono::steady_clock::time_point>();
-  const std::uint32_t total = set->count();
+  const std::uint32_t total = samples->set.count();
   model::Job job = task.job;
   job.meta.etag = 0;
   const std::string actor = task.actor;
@@ -378,10 +377,10 @@ asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(Ev
     batch.changes.push_back(store::PutJob{job});
     env_->control.commit(std::move(batch), [](Result<std::vector<model::Event>>) {});
   };
-  auto outcome = co_await evaluate_streamed(*env_, *session, *set, stop, std::move(progress));
+  const bool classes = samples->outputs.has_classes();
+  auto outcome = co_await evaluate_streamed(*env_, *session, samples->set, stop,
+                                            std::move(progress), !classes);
   if (!outcome.ok()) co_return outcome.status();
-  auto confusion = co_await (*session)->receive(model::Resource::kEvalResult);
-  if (!confusion.ok()) co_return confusion.status();
   model::Evaluation out;
   out.id = new_uuid();
   out.board_uid = task.uid;
@@ -389,10 +388,20 @@ asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(Ev
   out.snapshot = task.snapshot;
   out.dataset_id = task.dataset;
   out.split = task.split;
-  out.accuracy = outcome->report.accuracy;
+  out.outputs = samples->outputs;
   out.loss.sum = static_cast<std::int64_t>(outcome->report.loss);
   out.loss.count = outcome->report.accuracy.total;
   out.meta = env_->new_meta(task.actor);
+  if (!classes) {
+    out.loss.kind = model::LossKind::kMse;
+    auto scores = co_await keep_scores(*env_, std::move(outcome->scores));
+    if (!scores.ok()) co_return scores.status();
+    out.scores = *scores;
+    co_return out;
+  }
+  out.accuracy = outcome->report.accuracy;
+  auto confusion = co_await (*session)->receive(model::Resource::kEvalResult);
+  if (!confusion.ok()) co_return confusion.status();
   out.confusion.resize(confusion->content.size() / 4);
   for (std::size_t i = 0; i < out.confusion.size(); ++i) {
     const auto* p = reinterpret_cast<const unsigned char*>(confusion->content.data()) + 4 * i;

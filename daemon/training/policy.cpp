@@ -77,10 +77,11 @@ namespace {
 // Rates of fp32 SGD: 0.05 on the mean of 8 samples.
 constexpr std::uint32_t kLrM = 26214, kLrS = 22;
 
-void resolve_dfp16(HyperParams& out) {
+void resolve_dfp16(HyperParams& out, bool classes) {
   out.rounding = Rounding::kHalfUp;
   out.shift_source = model::ShiftSource::kExact;
-  if (out.loss == model::LossKind::kUnspecified) out.loss = model::LossKind::kCe;
+  if (out.loss == model::LossKind::kUnspecified)
+    out.loss = classes ? model::LossKind::kCe : model::LossKind::kMse;
   out.mu_weight = {0, 0, 0};
   out.mu_offset = 0;
   out.dead_zone = 0;
@@ -105,7 +106,7 @@ void resolve_precision(HyperParams& out, const Placement& place) {
 }  // namespace
 
 HyperParams resolve(const HyperParams& asked, Drift drift, const Placement& place,
-                    bool has_ce_scale, bool has_heldout) {
+                    bool has_ce_scale, bool has_heldout, bool classes) {
   const bool automatic = asked.policy != model::Policy::kFixed;
   HyperParams out = asked;
   out.policy = automatic ? model::Policy::kAuto : model::Policy::kFixed;
@@ -115,11 +116,11 @@ HyperParams resolve(const HyperParams& asked, Drift drift, const Placement& plac
   out.streamed = place.streamed;
   out.best_on_host = place.best_on_host;
   resolve_precision(out, place);
-  if (out.rule_set == model::RuleSet::kDfp16) resolve_dfp16(out);
+  if (out.rule_set == model::RuleSet::kDfp16) resolve_dfp16(out, classes);
   if (out.rounding == Rounding::kUnspecified && !out.k_varies())
     out.rounding = policy_rounding(automatic, out.rule_set, place.k);
   if (out.loss == model::LossKind::kUnspecified)
-    out.loss = has_ce_scale ? model::LossKind::kCe : model::LossKind::kMse;
+    out.loss = has_ce_scale && classes ? model::LossKind::kCe : model::LossKind::kMse;
   if (out.shift_source == model::ShiftSource::kUnspecified)
     out.shift_source = model::ShiftSource::kExact;
   if (out.mu_weight.empty())
@@ -127,7 +128,9 @@ HyperParams resolve(const HyperParams& asked, Drift drift, const Placement& plac
   if (out.mu_weight.size() == 1) out.mu_weight.assign(3, out.mu_weight[0]);
   if (!out.mu_offset) out.mu_offset = automatic ? -3 : 1;
   if (!out.dead_zone)
-    out.dead_zone = automatic && place.k <= 8 && out.loss == model::LossKind::kMse ? 4 : 0;
+    // Where there are no classes, a small error counts.
+    out.dead_zone =
+        automatic && classes && place.k <= 8 && out.loss == model::LossKind::kMse ? 4 : 0;
   if (!out.epochs) out.epochs = 10;
   if (!out.order_seed) out.order_seed = 1;
   if (!out.sr_seed) out.sr_seed = 1;
@@ -192,7 +195,7 @@ Status check_asked_apt(const HyperParams& asked) {
 }
 
 // What belongs to one family of rules only.
-Status check_asked_family(const HyperParams& asked) {
+Status check_asked_family(const HyperParams& asked, bool classes) {
   if (asked.rule_set != model::RuleSet::kDfp16) {
     if (!asked.lr_m.empty()) return not_with("lr_m", "rules other than DFP16");
     if (asked.lr_s) return not_with("lr_s", "rules other than DFP16");
@@ -209,7 +212,7 @@ Status check_asked_family(const HyperParams& asked) {
     return not_with("rounding", "DFP16, which rounds HALF_UP");
   if (asked.shift_source == model::ShiftSource::kStale)
     return not_with("shift_source STALE", "DFP16");
-  if (asked.loss == model::LossKind::kMse) return not_with("loss MSE", "DFP16");
+  if (classes && asked.loss == model::LossKind::kMse) return not_with("loss MSE", "DFP16");
   if (!asked.lr_m.empty() && asked.lr_m.size() != 1 && asked.lr_m.size() != 3)
     return with_reason(
         absl::InvalidArgumentError(absl::StrCat("lr_m has ", asked.lr_m.size(),
@@ -223,11 +226,13 @@ Status check_asked_family(const HyperParams& asked) {
 
 }  // namespace
 
-Status check_asked(const HyperParams& asked) {
+Status check_asked(const HyperParams& asked, bool classes) {
+  if (!classes && asked.loss == model::LossKind::kCe)
+    return not_with("loss CE", "a model without classes");
   if (asked.best_on_host.value_or(false) && !asked.guard.value_or(true))
     return not_with("best_on_host", "guard off");
   ODT_TRY(check_asked_apt(asked));
-  ODT_TRY(check_asked_family(asked));
+  ODT_TRY(check_asked_family(asked, classes));
   if (asked.mu_weight.size() != 0 && asked.mu_weight.size() != 1 && asked.mu_weight.size() != 3)
     return with_reason(
         absl::InvalidArgumentError(absl::StrCat("mu_weight has ", asked.mu_weight.size(),

@@ -34,14 +34,15 @@ std::uint32_t policy_batch(const model::HyperParams& asked, Drift drift);
 
 // Every field set. `asked` wins field by field over the policy.
 model::HyperParams resolve(const model::HyperParams& asked, Drift drift, const Placement& place,
-                           bool has_ce_scale, bool has_heldout);
+                           bool has_ce_scale, bool has_heldout, bool classes = true);
 
 // Ranges of resolved settings, against what the board takes. Errors: INVALID_ARGUMENT naming the
 // field, the value, its limits and what they come from.
 Status check_ranges(const model::HyperParams& effective, const model::Model& model,
                     const model::Board& board);
-// The fields as asked that do not depend on the policy (list lengths, k against rule set).
-Status check_asked(const model::HyperParams& asked);
+// The fields as asked that do not depend on the policy (list lengths, k against rule set, loss
+// against what the model learns).
+Status check_asked(const model::HyperParams& asked, bool classes = true);
 
 // Limits of mu_weight (rule 1.5).
 struct MuRange {
@@ -50,8 +51,10 @@ struct MuRange {
 MuRange mu_weight_range(std::uint32_t k, model::Rounding rounding, std::uint32_t batch);
 // Where k varies: what at least one k in reach allows; boards clamp a step's mu to its layer's k.
 MuRange mu_weight_range(const model::HyperParams& effective);
-// Capability bits (proto/README.md): DFP16; the guard's best weights can stay with the host.
-inline constexpr std::uint32_t kCapDfp16 = 1u << 10, kCapBestOnHost = 1u << 12;
+// Capability bits (proto/README.md): DFP16; the guard's best weights can stay with the host;
+// regressions and autoencoders.
+inline constexpr std::uint32_t kCapDfp16 = 1u << 10, kCapBestOnHost = 1u << 12,
+                               kCapTasks = 1u << 13;
 // Those that settings need of a board.
 std::uint32_t caps_needed(const model::HyperParams& asked);
 

@@ -152,15 +152,18 @@ RamNeed ram_need(const model::Model& model, const SampleCounts& counts, const Pl
   const bool guard = counts.guard && counts.heldout != 0;
   const std::uint64_t len = sample_bytes(model);
   const bool measured = counts.evaluate || counts.heldout != 0;
-  const std::uint64_t confusion = align8(4ull * model.n_classes * model.n_classes);
-  const std::uint64_t one_sample = confusion + align8(data::samples_bytes(1, len));
+  const bool classes = model.outputs.has_classes();
+  const std::uint64_t confusion = classes ? align8(4ull * model.n_classes * model.n_classes) : 0;
+  const std::uint64_t label = target_count(model.outputs) != 0 ? target_count(model.outputs) : 1;
+  const auto bytes_of = [&](std::uint64_t n) { return align8(data::samples_bytes(n, len, label)); };
+  const std::uint64_t one_sample = confusion + bytes_of(1);
   need.trainer = trainer_bytes(model, place, guard);
   if (place.streamed) {
-    need.samples = align8(data::samples_bytes(place.batch, len)) + (measured ? confusion : 0);
+    need.samples = bytes_of(place.batch) + (measured ? confusion : 0);
   } else {
     need.trainer += align8(2ull * counts.train);  // the order
-    need.samples = align8(data::samples_bytes(counts.train, len));
-    if (counts.heldout != 0) need.samples += align8(data::samples_bytes(counts.heldout, len));
+    need.samples = bytes_of(counts.train);
+    if (counts.heldout != 0) need.samples += bytes_of(counts.heldout);
     if (counts.evaluate) need.samples += one_sample;
     // Streamed runs get their weights after the start where there is no room for two copies.
     if (counts.start_snapshot) need.trainer += snapshot_bytes(model, place.stored_k());

@@ -88,20 +88,58 @@ Status check_caps(const model::HyperParams& asked, const model::Board& board) {
                 "NO_CAPABILITY", "Use firmware that can, or other settings.");
 }
 
-// Boards train regressions and autoencoders; runs here speak of right answers still.
-asio::awaitable<Status> check_task(Env& env, Hash model_hash, std::string name) {
-  constexpr std::size_t kTask = 38;  // in the image's header
-  auto image = co_await env.read_blob(model_hash);
-  const bool classifies = !image.ok() || (*image)->size() <= kTask ||
-                          (*image)->compare(0, 4, "ODTM") != 0 || (**image)[kTask] == 0;
-  if (classifies) co_return absl::OkStatus();
-  co_return refuse(absl::UnimplementedError("model '" + name +
-                                            "' is a regression or an autoencoder: odtd does not "
-                                            "run these on boards yet"),
-                   "TASK", "Choose a classifier, or train it with the C files of odtc c.");
+// What the model learns, and what the dataset has for it.
+Status check_task(const model::Model& model, const model::Dataset& dataset) {
+  const auto mismatch = [&](const char* reason, const std::string& wanted, const char* remedy) {
+    const std::string has = dataset.outputs != 0     ? absl::StrCat(dataset.outputs, " targets")
+                            : dataset.n_classes != 0 ? absl::StrCat(dataset.n_classes, " classes")
+                                                     : std::string("neither classes nor targets");
+    return refuse(absl::InvalidArgumentError(absl::StrCat("dataset '", dataset.name, "' has ", has,
+                                                          "; model '", model.name, "' ", wanted)),
+                  reason, remedy);
+  };
+  switch (model.outputs.task) {
+    case model::Task::kClassify:
+      if (dataset.n_classes > model.n_classes)
+        return mismatch("CLASS_MISMATCH", absl::StrCat("has ", model.n_classes),
+                        "Use a model with at least as many classes.");
+      if (dataset.outputs != 0)
+        return mismatch("CLASS_MISMATCH", absl::StrCat("tells ", model.n_classes, " classes apart"),
+                        "Use a model for regression, or a dataset with labels.");
+      return absl::OkStatus();
+    case model::Task::kRegress:
+      if (dataset.outputs != model.outputs.count)
+        return mismatch(
+            "TARGET_MISMATCH", absl::StrCat("is a regression of ", model.outputs.count, " values"),
+            "Import the dataset with as many target columns (--target), or use another model.");
+      return absl::OkStatus();
+    default:
+      return absl::OkStatus();  // an autoencoder's targets are its inputs
+  }
+}
+
+Status check_caps(const model::Model& model, const model::Board& board) {
+  if (model.outputs.has_classes() || (board.caps & kCapTasks) != 0) return absl::OkStatus();
+  return refuse(absl::FailedPreconditionError(
+                    absl::StrCat("board ", board.name, " (firmware ", board.fw_version,
+                                 ") cannot train regressions and autoencoders")),
+                "NO_CAPABILITY", "Use firmware that can.");
 }
 
 }  // namespace
+
+asio::awaitable<Result<model::Model>> find_model(Env& env, Hash hash) {
+  auto model = co_await env.control.call([hash](store::ControlStore& s) { return s.model(hash); });
+  if (!model.ok() || model->outputs.count != 0) co_return model;
+  // Compiled by an older version: the image says it.
+  constexpr std::size_t kTask = 38;
+  model->outputs.count = model->n_classes;
+  auto image = co_await env.read_blob(hash);
+  if (image.ok() && (*image)->size() > kTask && (*image)->compare(0, 4, "ODTM") == 0 &&
+      static_cast<unsigned char>((**image)[kTask]) <= 2)
+    model->outputs.task = static_cast<model::Task>((**image)[kTask]);
+  co_return model;
+}
 
 Status check_shapes(const model::Model& model, const model::Dataset& dataset, bool evaluate) {
   if (count(model.input_shape) != count(dataset.shape))
@@ -111,11 +149,7 @@ Status check_shapes(const model::Model& model, const model::Dataset& dataset, bo
             count(dataset.shape), " values); model '", model.name, "' takes ",
             shape_text(model.input_shape), " (", count(model.input_shape), ")")),
         "SHAPE_MISMATCH", "Import the dataset again with the model's shape (resize).");
-  if (dataset.n_classes > model.n_classes)
-    return refuse(absl::InvalidArgumentError(absl::StrCat("dataset '", dataset.name, "' has ",
-                                                          dataset.n_classes, " classes; model '",
-                                                          model.name, "' has ", model.n_classes)),
-                  "CLASS_MISMATCH", "Use a model with at least as many classes.");
+  ODT_TRY(check_task(model, dataset));
   if (dataset.train == 0)
     return refuse(
         absl::InvalidArgumentError("dataset '" + dataset.name + "' has no training samples"),
@@ -134,8 +168,10 @@ Status check_shapes(const model::Model& model, const model::Dataset& dataset, bo
 
 Status check_settings(const RunParts& parts, const model::HyperParams& asked,
                       model::HyperParams* guess) {
-  ODT_TRY(check_asked(asked));
+  const bool classes = parts.model.outputs.has_classes();
+  ODT_TRY(check_asked(asked, classes));
   ODT_TRY(check_caps(asked, parts.board));
+  ODT_TRY(check_caps(parts.model, parts.board));
   if (parts.board.max_layers != 0 && parts.model.trainable_layers > parts.board.max_layers)
     return refuse(
         absl::InvalidArgumentError(absl::StrCat(
@@ -147,17 +183,20 @@ Status check_settings(const RunParts& parts, const model::HyperParams& asked,
                             parts.start_snapshot, asked.guard.value_or(true)};
   // Which step the policy will take is known only after the first evaluation: both must do.
   for (const Drift drift : {Drift::kMild, Drift::kStrong}) {
+    if (!classes && drift == Drift::kMild) continue;  // judged by accuracy
     // Ranges first: they are errors of the request, whatever the board is.
     Placement asked_place = asked_placement(asked);
     asked_place.batch = policy_batch(asked, drift);
     if (parts.board.max_batch != 0 && !asked.batch)
       asked_place.batch = std::min(asked_place.batch, parts.board.max_batch);
     const bool heldout = parts.dataset.heldout != 0;
-    ODT_TRY(check_ranges(resolve(asked, drift, asked_place, parts.model.has_ce_scale, heldout),
-                         parts.model, parts.board));
+    ODT_TRY(
+        check_ranges(resolve(asked, drift, asked_place, parts.model.has_ce_scale, heldout, classes),
+                     parts.model, parts.board));
     ODT_ASSIGN(const auto fit,
                placements(parts.model, parts.board, counts, asked, asked_place.batch));
-    const auto resolved = resolve(asked, drift, fit.front(), parts.model.has_ce_scale, heldout);
+    const auto resolved =
+        resolve(asked, drift, fit.front(), parts.model.has_ce_scale, heldout, classes);
     ODT_TRY(check_ranges(resolved, parts.model, parts.board));
     if (guess != nullptr && fixed) *guess = resolved;
   }
@@ -175,8 +214,7 @@ asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::Run
                      "BOARD_NOT_FOUND", "List the boards: odtctl board list.");
   parts.board = *board;
   const Hash model_hash = spec->model_hash;
-  auto model = co_await env.control.call(
-      [model_hash](store::ControlStore& s) { return s.model(model_hash); });
+  auto model = co_await find_model(env, model_hash);
   if (!model.ok()) {
     if (!absl::IsNotFound(model.status())) co_return model.status();
     co_return refuse(absl::NotFoundError("model " + model_hash.hex() + " is not known"),
@@ -195,9 +233,7 @@ asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::Run
                      "DATASET_NOT_FOUND", "List the datasets: odtctl data list.");
   }
   parts.dataset = std::move(*dataset);
-  Status ok = co_await check_task(env, model_hash, parts.model.name);
-  if (!ok.ok()) co_return ok;
-  ok = check_shapes(parts.model, parts.dataset, spec->evaluate);
+  Status ok = check_shapes(parts.model, parts.dataset, spec->evaluate);
   if (!ok.ok()) co_return ok;
   if (!spec->start_snapshot.is_zero()) {
     ok = co_await check_snapshot(env, spec, parts.board);

@@ -18,6 +18,10 @@ struct RunParts {
 asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::RunSpec> spec,
                                             std::shared_ptr<model::HyperParams> guess);
 
+// A model of the store; where its row does not say what it learns, its image does. Errors:
+// NOT_FOUND.
+asio::awaitable<Result<model::Model>> find_model(Env& env, Hash hash);
+
 // The parts that need no store.
 Status check_shapes(const model::Model& model, const model::Dataset& dataset, bool evaluate);
 Status check_settings(const RunParts& parts, const model::HyperParams& asked,

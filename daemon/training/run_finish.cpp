@@ -66,6 +66,7 @@ asio::awaitable<Status> RunTask::keep_weights(Session session, model::DeviceStat
     snapshot.step = state.step;
     snapshot.parent = run_.spec.start_snapshot;
     snapshot.heldout = run_.heldout_best;
+    snapshot.heldout_loss = run_.heldout_best_loss;
     snapshot.bytes = weights->content->size();
     snapshot.meta = env_->new_meta("odtd");
   }
@@ -87,10 +88,11 @@ asio::awaitable<Status> RunTask::keep_weights(Session session, model::DeviceStat
 }
 
 asio::awaitable<Status> RunTask::after_training(Session session, bool holds) {
-  if (run_.spec.evaluate && run_.after.total == 0) {
+  if (run_.spec.evaluate && run_.after.total == 0 && run_.after_loss.count == 0) {
     auto done = co_await derive_samples();
     if (!done.ok()) co_return done;
-    done = co_await go(RunState::kEvaluating, "accuracy after training");
+    done = co_await go(RunState::kEvaluating,
+                       has_classes() ? "accuracy after training" : "loss after training");
     if (!done.ok()) co_return done;
     if (!holds) {
       // The board lost its RAM after the last epoch: the weights are here.
@@ -106,9 +108,12 @@ asio::awaitable<Status> RunTask::after_training(Session session, bool holds) {
     if (!test_.empty()) {
       auto outcome = co_await evaluate_streamed(*env_, session, test_, stop_fn(session));
       if (!outcome.ok()) co_return outcome.status();
-      const model::Accuracy accuracy = outcome->report.accuracy;
+      const Measured now = measured(outcome->report);
       Save what;
-      what.edit = [accuracy](model::Run& r) { r.after = accuracy; };
+      what.edit = [now](model::Run& r) {
+        r.after = now.accuracy;
+        r.after_loss = now.loss;
+      };
       done = co_await save(std::move(what));
       if (!done.ok()) co_return done;
     }

@@ -2,6 +2,7 @@
 
 #include "data/order.h"
 #include "training/ram_fit.h"
+#include "training/run_checks.h"
 #include "training/run_task.h"
 
 // From nothing on the board to a started run: image, weights, samples, start score, StartRun.
@@ -20,8 +21,7 @@ Status missing(const Status& status, const char* what) {
 asio::awaitable<Status> RunTask::load_library() {
   if (model_ && dataset_) co_return absl::OkStatus();
   const Hash hash = run_.spec.model_hash;
-  auto model =
-      co_await env_->control.call([hash](store::ControlStore& s) { return s.model(hash); });
+  auto model = co_await find_model(*env_, hash);
   if (!model.ok()) co_return missing(model.status(), "model of the run");
   const Uuid id = run_.spec.dataset_id;
   auto dataset =
@@ -54,20 +54,21 @@ asio::awaitable<Status> RunTask::derive_samples() {
     }
     derived_ = std::move(*derived);
   }
+  const std::uint32_t targets = target_count(model_->outputs);
   if (!train_loaded_) {
-    auto set = co_await load_samples(*env_, derived_->train);
+    auto set = co_await load_samples(*env_, derived_->train, targets);
     if (!set.ok()) co_return set.status();
     train_ = std::move(*set);
     train_loaded_ = true;
   }
   if (!heldout_loaded_) {
-    auto set = co_await load_samples(*env_, derived_->heldout);
+    auto set = co_await load_samples(*env_, derived_->heldout, targets);
     if (!set.ok()) co_return set.status();
     heldout_ = std::move(*set);
     heldout_loaded_ = true;
   }
   if (run_.spec.evaluate && !test_loaded_) {
-    auto set = co_await load_samples(*env_, derived_->test);
+    auto set = co_await load_samples(*env_, derived_->test, targets);
     if (!set.ok()) co_return set.status();
     test_ = std::move(*set);
     test_loaded_ = true;
@@ -77,6 +78,15 @@ asio::awaitable<Status> RunTask::derive_samples() {
         absl::FailedPreconditionError("dataset '" + dataset_->name + "' has no training samples"),
         "NO_SAMPLES", "Import it again with a training split.");
   co_return absl::OkStatus();
+}
+
+asio::awaitable<Status> RunTask::settle_outputs() {
+  const model::Outputs outputs = derived_->outputs;
+  if (outputs.count == 0 || outputs == run_.outputs) co_return absl::OkStatus();
+  Save what;
+  what.edit = [outputs](model::Run& r) { r.outputs = outputs; };
+  auto saved = co_await save(std::move(what));
+  co_return saved;
 }
 
 asio::awaitable<Status> RunTask::begin_attempt() {
@@ -113,6 +123,8 @@ asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState sta
   auto done = co_await begin_attempt();
   if (!done.ok()) co_return done;
   done = co_await derive_samples();
+  if (!done.ok()) co_return done;
+  done = co_await settle_outputs();
   if (!done.ok()) co_return done;
   done = interrupted(session);
   if (!done.ok()) co_return done;
@@ -170,18 +182,25 @@ asio::awaitable<Status> RunTask::push_start_snapshot(Session session) {
 }
 
 asio::awaitable<Status> RunTask::measure_start(Session session) {
-  const bool heldout = !heldout_.empty() && run_.heldout_start.total == 0;
-  const bool test = run_.spec.evaluate && !test_.empty() && run_.before.total == 0;
+  const bool heldout =
+      !heldout_.empty() && run_.heldout_start.total == 0 && run_.heldout_start_loss.count == 0;
+  const bool test =
+      run_.spec.evaluate && !test_.empty() && run_.before.total == 0 && run_.before_loss.count == 0;
   const bool train = judges_by_training() && train_start_.total == 0;
   if (!heldout && !test && !train) co_return absl::OkStatus();
-  auto done = co_await go(RunState::kEvaluating, "accuracy before training");
+  auto done = co_await go(RunState::kEvaluating,
+                          has_classes() ? "accuracy before training" : "loss before training");
   if (!done.ok()) co_return done;
   if (heldout) {
     auto outcome = co_await evaluate_streamed(*env_, session, heldout_, stop_fn(session));
     if (!outcome.ok()) co_return outcome.status();
-    const model::Accuracy accuracy = outcome->report.accuracy;
+    Measured now = measured(outcome->report);
+    now.loss.sum = std::min(now.loss.sum, kMaxGuardLoss);
     Save what;
-    what.edit = [accuracy](model::Run& r) { r.heldout_start = r.heldout_best = accuracy; };
+    what.edit = [now](model::Run& r) {
+      r.heldout_start = r.heldout_best = now.accuracy;
+      r.heldout_start_loss = r.heldout_best_loss = now.loss;
+    };
     done = co_await save(std::move(what));
     if (!done.ok()) co_return done;
   }
@@ -193,9 +212,12 @@ asio::awaitable<Status> RunTask::measure_start(Session session) {
   if (test) {
     auto outcome = co_await evaluate_streamed(*env_, session, test_, stop_fn(session));
     if (!outcome.ok()) co_return outcome.status();
-    const model::Accuracy accuracy = outcome->report.accuracy;
+    const Measured now = measured(outcome->report);
     Save what;
-    what.edit = [accuracy](model::Run& r) { r.before = accuracy; };
+    what.edit = [now](model::Run& r) {
+      r.before = now.accuracy;
+      r.before_loss = now.loss;
+    };
     done = co_await save(std::move(what));
     if (!done.ok()) co_return done;
   }
@@ -204,11 +226,20 @@ asio::awaitable<Status> RunTask::measure_start(Session session) {
 }
 
 bool RunTask::judges_by_training() const {
-  return run_.spec.hyper.policy != model::Policy::kFixed && !run_.effective.k.has_value() &&
-         heldout_.count() < kFewHeldout;
+  return has_classes() && run_.spec.hyper.policy != model::Policy::kFixed &&
+         !run_.effective.k.has_value() && heldout_.count() < kFewHeldout;
+}
+
+RunTask::Measured RunTask::measured(const model::EvalReport& report) const {
+  if (has_classes()) return {report.accuracy, {}};
+  return {
+      {},
+      {static_cast<std::int64_t>(report.loss), 0, report.accuracy.total, model::LossKind::kMse}};
 }
 
 Drift RunTask::drift() const {
+  // Nobody knows the loss that the model had on its own data.
+  if (!has_classes()) return Drift::kStrong;
   model::Accuracy start = run_.heldout_start;
   start.correct += train_start_.correct;
   start.total += train_start_.total;
@@ -225,8 +256,8 @@ Result<std::vector<Placement>> RunTask::choose_placements() const {
 }
 
 asio::awaitable<Status> RunTask::settle_placement(Placement place) {
-  const auto effective =
-      resolve(run_.spec.hyper, drift(), place, model_->has_ce_scale, !heldout_.empty());
+  const auto effective = resolve(run_.spec.hyper, drift(), place, model_->has_ce_scale,
+                                 !heldout_.empty(), has_classes());
   const model::Board* board = env_->registry->find(slot_.uid);
   Status in_range = check_ranges(effective, *model_, *board);
   if (!in_range.ok()) co_return in_range;

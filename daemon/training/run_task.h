@@ -80,6 +80,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> load_library();
   asio::awaitable<Status> derive_samples();
   asio::awaitable<Status> measure_start(Session session);
+  asio::awaitable<Status> settle_outputs();
   asio::awaitable<Status> push_start_snapshot(Session session);
   asio::awaitable<Status> start_with(Session session, Placement place);
   asio::awaitable<Status> push_resident(Session session);
@@ -88,9 +89,18 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> settle_placement(Placement place);
   // Whether rule 1.9 needs the accuracy on the training samples, too.
   bool judges_by_training() const;
+  struct Measured {
+    model::Accuracy accuracy;
+    model::Loss loss;  // where there are no classes
+  };
+  Measured measured(const model::EvalReport& report) const;
+  bool has_classes() const { return model_->outputs.has_classes(); }
   Drift drift() const;
   Result<std::vector<Placement>> choose_placements() const;
   model::DeviceRunSpec device_spec() const;
+
+  // The largest loss that the guard tells from others (rule 1.10).
+  static constexpr std::int64_t kMaxGuardLoss = 0xFFFFFFFE;
 
   // run_train.cpp: a started run.
   bool consistent(const model::DeviceState& state) const;
@@ -109,6 +119,8 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> load_epochs();
   Status compare_epoch(const model::EpochResult& epoch, bool* known) const;
   Status check_epoch(const model::EpochResult& epoch) const;
+  // As boards without classes send it -> losses in their own place.
+  void losses_apart(model::EpochResult& epoch) const;
 
   // run_streamed.cpp: batches over the link.
   asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);

@@ -19,7 +19,8 @@ constexpr std::size_t kMaxInbox = 256;            // what is dropped is fetched 
 
 bool same_result(const model::EpochResult& a, const model::EpochResult& b) {
   return a.step == b.step && a.loss == b.loss && a.train == b.train && a.heldout == b.heldout &&
-         a.best_step == b.best_step && a.state_hash == b.state_hash;
+         a.heldout_loss == b.heldout_loss && a.best_step == b.best_step &&
+         a.state_hash == b.state_hash;
 }
 
 Status diverged(const std::string& text) {
@@ -135,10 +136,26 @@ Status RunTask::check_epoch(const model::EpochResult& epoch) const {
   if (epoch.step != step)
     return board_fault(absl::StrCat("the board says that epoch ", epoch.epoch, " ended at step ",
                                     epoch.step, "; it ends at ", step));
+  if (!has_classes()) {
+    // heldout.correct is the held-out loss here.
+    if (epoch.train.correct != 0)
+      return board_fault(absl::StrCat("the board counts right answers in epoch ", epoch.epoch,
+                                      " of a model without classes"));
+    if (epoch.heldout.correct > kMaxGuardLoss)
+      return board_fault(absl::StrCat("the board says that the held-out loss of epoch ",
+                                      epoch.epoch, " is ", epoch.heldout.correct));
+    return absl::OkStatus();
+  }
   if (epoch.train.correct > epoch.train.total || epoch.heldout.correct > epoch.heldout.total)
     return board_fault(
         absl::StrCat("the board counts more right answers than samples in epoch ", epoch.epoch));
   return absl::OkStatus();
+}
+
+void RunTask::losses_apart(model::EpochResult& epoch) const {
+  if (epoch.heldout.total != 0)
+    epoch.heldout_loss = {epoch.heldout.correct, 0, epoch.heldout.total, model::LossKind::kMse};
+  epoch.train = epoch.heldout = {};
 }
 
 asio::awaitable<Status> RunTask::fetch_epochs(Session session, std::uint32_t end) {
@@ -282,6 +299,7 @@ asio::awaitable<Status> RunTask::take_epoch(Session session, model::EpochResult 
   if (epoch.time_us == 0) epoch.time_us = env_->clock.now_us();
   if (epoch.loss.kind == model::LossKind::kUnspecified) epoch.loss.kind = run_.effective.loss;
   if (epoch.loss.count == 0) epoch.loss.count = epoch.train.total;
+  if (!has_classes()) losses_apart(epoch);
   co_await add_gavg(epoch);
   bool known = false;
   Status same = compare_epoch(epoch, &known);
@@ -295,6 +313,9 @@ asio::awaitable<Status> RunTask::take_epoch(Session session, model::EpochResult 
     if (r.effective.guard.value_or(false) && epoch.heldout.total != 0 &&
         epoch.heldout.correct > r.heldout_best.correct)
       r.heldout_best = epoch.heldout;
+    if (r.effective.guard.value_or(false) && epoch.heldout_loss.count != 0 &&
+        epoch.heldout_loss.sum < r.heldout_best_loss.sum)
+      r.heldout_best_loss = epoch.heldout_loss;
   };
   if (!known || next) {
     // Durable before anything else: what is acknowledged is gone from the board.

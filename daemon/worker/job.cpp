@@ -126,8 +126,11 @@ Result<json> run_derive(const Context& c) {
   ODT_ASSIGN(output, data::parse_output_stage(manifest, d));
   data::DerivedBlobs blobs;
   ODT_ASSIGN(blobs, data::derive_samples(d, stage, output));
-  json result = {{"sample_set_hash", blobs.sample_set_hash.hex()}};
-  if (output.task == data::OutputStage::Task::kTargets) {
+  json result = {{"sample_set_hash", blobs.sample_set_hash.hex()},
+                 {"task", static_cast<int>(output.task)},
+                 {"outputs", output.outputs}};
+  if (output.task == data::OutputStage::Task::kNothing) data::output_scales(stage, output);
+  if (output.task != data::OutputStage::Task::kClasses) {
     result["target_offset"] = output.offset;
     result["target_scale"] = output.scale;
   }
@@ -164,7 +167,9 @@ Result<json> run_train_pc(const Context& c) {
   ODT_TRY(write_output(c, "onnx_out", files.onnx));
   const compiler::Calibration& cal = net.calibration;
   return json{{"onnx_hash", sha256(files.onnx).hex()},
+              {"task", static_cast<int>(net.task)},
               {"mse", figures.mse},
+              {"mse_in_units", figures.mse_in_units},
               {"correct", cal.src_correct},
               {"total", cal.src_total},
               {"ce_scale", cal.ce_scale},

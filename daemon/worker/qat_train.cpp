@@ -33,7 +33,7 @@ std::uint64_t values_of(const Arch& arch) {
 QatNet::Options net_options(const QatOptions& o) {
   QatNet::Options out;
   out.per_channel = o.per_channel;
-  out.fixed_output = o.task == compiler::Task::kAutoencode;
+  out.fixed_output = o.task != compiler::Task::kClassify;
   out.output_exp = kQatInputExp;
   return out;
 }
@@ -66,7 +66,7 @@ struct QatTrainer::Impl {
   const QatSamples train;
   const QatOptions options;
   QatNet net;
-  QatMatrix x, delta;
+  QatMatrix x, y, delta;  // y: targets of a regression
   std::vector<std::uint8_t> labels;
 
   // Source position of every value of one sample in the order of the network.
@@ -89,10 +89,24 @@ struct QatTrainer::Impl {
       }
   }
 
+  // int8 targets as the outputs have them.
+  void load_targets(const QatSamples& from, const std::uint32_t* order, std::uint32_t first,
+                    std::uint32_t n) {
+    const std::uint64_t outputs = compiler::count_of(net.arch().layers.back().out_shape);
+    const float unit = std::ldexp(1.0f, kQatInputExp);
+    y.resize(n, static_cast<Eigen::Index>(outputs));
+    for (std::uint32_t r = 0; r < n; ++r) {
+      const std::int8_t* t =
+          from.targets + (order != nullptr ? order[first + r] : first + r) * outputs;
+      for (Eigen::Index c = 0; c < y.cols(); ++c) y(r, c) = static_cast<float>(t[c]) * unit;
+    }
+  }
+
   void load(const QatSamples& from, const std::uint32_t* order, std::uint32_t first,
             std::uint32_t n, data::Xorshift32* random) {
     x.resize(n, from.len);
     labels.resize(n);
+    if (from.targets != nullptr) load_targets(from, order, first, n);
     const Augment& a = options.augment;
     for (std::uint32_t r = 0; r < n; ++r) {
       const std::size_t row = order != nullptr ? order[first + r] : first + r;
@@ -125,6 +139,12 @@ struct QatTrainer::Impl {
       delta *= 2.0f / (n * static_cast<float>(z.cols())) * kAutoencoderGain;
       return loss / static_cast<double>(z.cols());
     }
+    if (options.task == compiler::Task::kRegress) {
+      delta -= y;
+      const double loss = delta.cast<double>().squaredNorm();
+      delta *= kRegressionGain / n;
+      return loss / static_cast<double>(z.cols());
+    }
     double loss = 0;
     for (Eigen::Index r = 0; r < z.rows(); ++r) {
       const float top = z.row(r).maxCoeff();
@@ -137,7 +157,7 @@ struct QatTrainer::Impl {
     }
     return loss;
   }
-  static constexpr float kAutoencoderGain = 32;
+  static constexpr float kAutoencoderGain = 32, kRegressionGain = 0.5f;
 
   void start_grid() {
     const auto n = std::min<std::uint64_t>(

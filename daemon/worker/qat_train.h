@@ -17,6 +17,7 @@ struct QatSamples {
   std::uint32_t count = 0, len = 0;
   const std::int8_t* values = nullptr;
   const std::uint8_t* labels = nullptr;
+  const std::int8_t* targets = nullptr;  // [count][outputs], of a regression
 };
 
 // Random changes of training images: moved by up to `shift` positions in both directions, mirrored
@@ -56,8 +57,8 @@ struct QatResult {
 
 // Fake-quantised training on one thread: float for the first half of the epochs, then forward
 // passes on the integer grid with straight-through gradients. Momentum SGD, cosine rate;
-// cross-entropy, for autoencoders MSE against the input. The same options and samples give the same
-// bytes.
+// cross-entropy, for autoencoders MSE against the input, for regressions against the targets. The
+// same options and samples give the same bytes.
 class QatTrainer {
  public:
   QatTrainer(const Arch& arch, const QatSamples& train, const QatOptions& options);

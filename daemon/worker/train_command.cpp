@@ -79,8 +79,11 @@ Status train(Options& o, std::ostream& out, std::ostream& log, bool terminal) {
                            100.0 * cal.src_correct / std::max(cal.src_total, 1u), cal.src_correct,
                            cal.src_total);
   else
-    out << absl::StrFormat("error     %.3f  (mean square of a value, in steps of int8)\n",
+    out << absl::StrFormat("error     %.3f  (mean square of an output, in steps of int8)\n",
                            figures.mse);
+  if (figures.mse_in_units >= 0)
+    out << absl::StrFormat("          %.4g  (in units of the %s)\n", figures.mse_in_units,
+                           net.task == compiler::Task::kRegress ? "target" : "data");
   std::size_t weights = 0;
   for (const auto& l : net.layers) weights += l.weights.size();
   out << "weights   " << weights << "\nonnx      " << o.onnx << "  " << sha256(files.onnx).hex()

@@ -63,13 +63,15 @@ std::int8_t mean_logit(std::int64_t sum, std::int64_t n, std::int8_t absent) {
 // Samples behind PREQUANT with their labels.
 struct Set {
   std::vector<std::uint8_t> values, labels;
-  std::size_t len = 0;
+  std::vector<std::int8_t> targets;  // [count][outputs], regressions
+  std::size_t len = 0, outputs = 0;
 
   std::size_t count() const { return labels.size(); }
   const std::uint8_t* sample(std::size_t n) const { return values.data() + n * len; }
   QatSamples view() const {
     return {static_cast<std::uint32_t>(count()), static_cast<std::uint32_t>(len),
-            reinterpret_cast<const std::int8_t*>(values.data()), labels.data()};
+            reinterpret_cast<const std::int8_t*>(values.data()), labels.data(),
+            targets.empty() ? nullptr : targets.data()};
   }
 };
 
@@ -111,20 +113,28 @@ Status calibrate(const Set& train, const Set& test, compiler::Network& net) {
   return absl::OkStatus();
 }
 
-// Mean squared error of an autoencoder's values, in steps of int8.
-Result<double> reconstruction_error(const Set& test, const compiler::Network& net) {
+// Mean squared error of an output, in steps of int8: against the targets, else the values.
+Result<double> squared_error(const Set& test, const compiler::Network& net) {
   std::unique_ptr<HostTrainer> host;
   ODT_ASSIGN(host, open_host(net));
-  std::vector<std::int8_t> out(test.len);
+  std::vector<std::int8_t> out(net.n_classes());
+  const bool regression = net.task == compiler::Task::kRegress;
   double sum = 0;
   for (std::size_t s = 0; s < test.count(); ++s) {
     odt_trainer_infer(host->get(), test.sample(s), out.data());
-    for (std::size_t i = 0; i < test.len; ++i) {
-      const int error = out[i] - static_cast<std::int8_t>(test.sample(s)[i]);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const int error = out[i] - (regression ? test.targets[s * test.outputs + i]
+                                             : static_cast<std::int8_t>(test.sample(s)[i]));
       sum += error * error;
     }
   }
-  return sum / static_cast<double>(std::max<std::size_t>(test.values.size(), 1));
+  return sum / static_cast<double>(std::max<std::size_t>(test.count() * out.size(), 1));
+}
+
+double in_units(double mse, const std::vector<float>& scales) {
+  for (const float s : scales)
+    if (s != scales[0]) return -1;
+  return mse / (double{scales[0]} * scales[0]);
 }
 
 }  // namespace
@@ -173,14 +183,14 @@ std::uint32_t default_epochs(std::uint32_t samples) {
 Result<Prepared> prepare(const data::Dataset& d, const TrainPcOptions& o) {
   ODT_TRY(check(d, o));
   const auto n_classes = static_cast<std::uint32_t>(d.class_names.size());
-  const bool plain = o.arch.empty(), autoencode = o.autoencode || n_classes == 0;
-  if (autoencode && plain)
-    return absl::InvalidArgumentError(
-        "an autoencoder needs an architecture, e.g. dense16,relu,dense");
+  const bool plain = o.arch.empty(), regress = !o.autoencode && d.outputs > 0,
+             autoencode = !regress && (o.autoencode || n_classes == 0);
   Prepared p;
   if (autoencode) p.qat.task = compiler::Task::kAutoencode;
+  if (regress) p.qat.task = compiler::Task::kRegress;
   const ArchOutput output =
       autoencode ? ArchOutput{d.shape, "an autoencoder gives what it reads"}
+      : regress  ? ArchOutput{{d.outputs}, absl::StrCat("the dataset has ", d.outputs, " targets")}
                  : ArchOutput{{n_classes}, absl::StrCat("the dataset has ", n_classes, " classes")};
   ODT_ASSIGN(p.arch, parse_arch(plain ? arch_of_hidden(o.hidden) : o.arch, d.shape, output));
   ODT_ASSIGN(p.qat.augment, parse_augment(o.augment));
@@ -192,8 +202,9 @@ Result<Prepared> prepare(const data::Dataset& d, const TrainPcOptions& o) {
   p.qat.seed = o.seed;
   if (o.rate > 0) p.qat.rate = o.rate;
   if (o.decay >= 0) p.qat.decay = o.decay;
-  p.qat.per_channel = !plain;
-  p.qat.plain_recipe = plain;
+  // The recipe of release 0.1 is one of classifiers.
+  p.qat.plain_recipe = plain && !autoencode && !regress;
+  p.qat.per_channel = !p.qat.plain_recipe;
   p.qat.float_only = o.float_only;
   return p;
 }
@@ -211,30 +222,42 @@ void keep_back(std::uint32_t n, std::uint32_t seed, Sets& s) {
   for (std::uint32_t i = 0; i < n; ++i) kept[order[i]] = true;
   Sets out;
   out.train.len = out.validation.len = s.train.len;
+  out.train.outputs = out.validation.outputs = s.train.outputs;
   for (std::uint32_t i = 0; i < all; ++i) {
     Set& to = kept[i] ? out.validation : out.train;
     to.values.insert(to.values.end(), s.train.sample(i), s.train.sample(i) + s.train.len);
     to.labels.push_back(s.train.labels[i]);
+    const auto t = s.train.targets.begin() + static_cast<std::ptrdiff_t>(i * s.train.outputs);
+    if (!s.train.targets.empty())
+      to.targets.insert(to.targets.end(), t, t + static_cast<std::ptrdiff_t>(s.train.outputs));
   }
   s = std::move(out);
 }
 
-Result<Set> set_of(const data::Dataset& d, const data::InputStage& stage, data::Split split) {
+// outputs: scales of a regression, else empty.
+Result<Set> set_of(const data::Dataset& d, const data::InputStage& stage,
+                   const data::OutputStage& outputs, data::Split split) {
   Set s;
   s.len = d.sample_len();
   ODT_ASSIGN(s.values, data::quantize_samples(stage, d, d.first(split), d.count(split)));
   s.labels.assign(d.labels.begin() + d.first(split),
                   d.labels.begin() + d.first(split) + d.count(split));
+  if (outputs.scale.empty()) return s;
+  s.outputs = d.outputs;
+  for (std::size_t at = std::size_t{d.first(split)} * d.outputs;
+       s.targets.size() < std::size_t{d.count(split)} * d.outputs; ++at)
+    s.targets.push_back(
+        data::quantize_target(outputs, static_cast<std::uint32_t>(at % d.outputs), d.targets[at]));
   return s;
 }
 
 Result<Sets> sets_of(const data::Dataset& d, const data::InputStage& stage,
-                     const TrainPcOptions& o) {
+                     const data::OutputStage& outputs, const TrainPcOptions& o) {
   Sets s;
-  ODT_ASSIGN(s.train, set_of(d, stage, data::Split::kTrain));
+  ODT_ASSIGN(s.train, set_of(d, stage, outputs, data::Split::kTrain));
   const std::uint64_t n = s.train.count(), kept = n * o.validation / 1000;
   if (d.count(data::Split::kHeldout) > 0) {
-    ODT_ASSIGN(s.validation, set_of(d, stage, data::Split::kHeldout));
+    ODT_ASSIGN(s.validation, set_of(d, stage, outputs, data::Split::kHeldout));
   } else if (kept > 0 && kept < n) {
     keep_back(static_cast<std::uint32_t>(kept), o.seed, s);
   }
@@ -273,14 +296,21 @@ Result<compiler::Network> train_pc(const data::Dataset& d, const TrainPcOptions&
   net.task = p.qat.task;
   net.prequant = make_prequant(d);
   const data::InputStage stage = stage_of(net);
+  data::OutputStage outputs;
+  if (net.task == compiler::Task::kRegress) {
+    ODT_ASSIGN(outputs,
+               data::output_stage(d, {data::OutputStage::Task::kTargets, d.outputs, {}, {}}));
+    net.calibration.target_offset = outputs.offset;
+    net.calibration.target_scale = outputs.scale;
+  }
   Sets sets;
-  ODT_ASSIGN(sets, sets_of(d, stage, options));
+  ODT_ASSIGN(sets, sets_of(d, stage, outputs, options));
   QatTrainer trainer(p.arch, sets.train.view(), p.qat);
   ODT_TRY(trainer.run(classes ? sets.validation.view() : QatSamples{}, [&](const QatEpoch& e) {
     progress(950 * (e.epoch + 1) / p.qat.epochs, epoch_text(e, p.qat.epochs, classes));
   }));
   Set test;
-  ODT_ASSIGN(test, set_of(d, stage, judged(d, net)));
+  ODT_ASSIGN(test, set_of(d, stage, outputs, judged(d, net)));
   if (options.float_only) {
     net.calibration.src_total = static_cast<std::uint32_t>(test.count());
     net.calibration.src_correct = classes ? trainer.correct(test.view()) : 0;
@@ -292,9 +322,11 @@ Result<compiler::Network> train_pc(const data::Dataset& d, const TrainPcOptions&
   for (auto& layer : net.layers) layer.trainable = layer.is_compute();
   progress(970, "measuring with the firmware's arithmetic");
   if (!classes) {
-    double mse = 0;
-    ODT_ASSIGN(mse, reconstruction_error(test, net));
-    if (figures != nullptr) figures->mse = mse;
+    TrainPcFigures f;
+    ODT_ASSIGN(f.mse, squared_error(test, net));
+    if (net.task == compiler::Task::kAutoencode) data::output_scales(stage, outputs);
+    f.mse_in_units = in_units(f.mse, outputs.scale);
+    if (figures != nullptr) *figures = f;
     return net;
   }
   net.calibration.ce_scale = trained.ce_scale;

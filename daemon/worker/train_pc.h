@@ -27,15 +27,17 @@ struct TrainPcOptions {
       false;  // stay in float: accuracy is that of fp32, the layers are not trained on
 };
 
+// Without classes: mean squared error of an output.
 struct TrainPcFigures {
-  double mse = 0;  // autoencoders: mean squared error of a value, in steps of int8
+  double mse = 0;            // in steps of int8
+  double mse_in_units = -1;  // of the target, where all have one scale, or of the data; -1: unknown
 };
 
-// A classifier or autoencoder trained on a dataset's train split, with PREQUANT, CE scale, targets
-// (mean logits of the training samples) and its accuracy on the test split (else held-out, else
-// train), measured by firmware/odt. The same options and dataset give the same network. Errors:
-// INVALID_ARGUMENT (no training samples, hidden, arch, epochs, augment, rate), ABORTED (the loss
-// grows without end).
+// A classifier, regression (datasets with targets) or autoencoder trained on a dataset's train
+// split, with PREQUANT, CE scale, targets (mean logits of the training samples) and its accuracy on
+// the test split (else held-out, else train), measured by firmware/odt. The same options and
+// dataset give the same network. Errors: INVALID_ARGUMENT (no training samples, hidden, arch,
+// epochs, augment, rate), ABORTED (the loss grows without end).
 Result<compiler::Network> train_pc(const data::Dataset& dataset, const TrainPcOptions& options,
                                    const data::Progress& progress,
                                    TrainPcFigures* figures = nullptr);

@@ -111,7 +111,8 @@ model::DeviceState FakeBoard::device_state(bool with_hash) const {
 }
 
 std::uint32_t FakeBoard::score(std::uint64_t v, std::uint32_t total) const {
-  return total == 0 ? 0 : static_cast<std::uint32_t>(mix(v + 7) % (total + 1));
+  const std::uint32_t most = losses ? 100'000 : total;
+  return total == 0 ? 0 : static_cast<std::uint32_t>(mix(v + 7) % (most + 1));
 }
 
 std::uint32_t FakeBoard::per_epoch() const {
@@ -135,7 +136,8 @@ model::TelemetryFrame FakeBoard::frame_of(std::uint32_t at) const {
 
 void FakeBoard::end_epoch_now(std::uint32_t heldout_correct) {
   const bool guard = *spec.hyper.guard;
-  if (guard && (!has_best || heldout_correct > best_correct)) {
+  const bool better = losses ? heldout_correct < best_correct : heldout_correct > best_correct;
+  if (guard && (!has_best || better)) {
     best_value = value;
     best_correct = heldout_correct;
     best_step = step;
@@ -151,6 +153,7 @@ void FakeBoard::end_epoch_now(std::uint32_t heldout_correct) {
   r.heldout = {heldout_correct, spec.heldout_samples};
   r.best_step = best_step;
   r.state_hash = state_hash();
+  if (losses) r.train.correct = 0;
   if (corrupt_epochs) r.train.correct ^= 1;
   records[r.epoch] = r;
 }

@@ -41,6 +41,8 @@ class FakeBoard : public std::enable_shared_from_this<FakeBoard> {
   // Sends the record of an epoch again, changed: what only a broken or hostile board does.
   void send_spoilt_epoch(std::uint32_t epoch, const std::function<void(model::EpochResult&)>& how);
 
+  bool losses = false;  // of a model without classes: less is better, nothing is right
+
   // ---- what it holds
   BoardUid uid;
   std::uint64_t boot_id = 1;

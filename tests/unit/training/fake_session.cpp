@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "data/order.h"
 #include "fake_board.h"
@@ -277,6 +278,7 @@ Result<model::EvalReport> FakeSession::report() const {
   model::EvalReport r;
   r.eval_id = board_->evaluation.id;
   r.accuracy = board_->evaluation.accuracy;
+  if (board_->losses) r.loss = std::exchange(r.accuracy.correct, 0u);
   r.done = board_->evaluation.done;
   r.next_seq = board_->evaluation.seq;
   return r;

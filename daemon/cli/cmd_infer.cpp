@@ -1,0 +1,130 @@
+// What a board says of single samples.
+#include <absl/strings/str_cat.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/json.h"
+#include "cli/labels.h"
+#include "cli/lookup.h"
+#include "odt/api/v1/services.pb.h"
+
+namespace odt::cli {
+namespace {
+
+namespace v1 = api::v1;
+using Json = nlohmann::ordered_json;
+
+constexpr int kShown = 8;  // outputs of a sample, in text
+
+struct InferOptions {
+  std::string board, data, split = "test";
+  std::uint32_t first = 0, count = 5;
+};
+
+// Integers of outputs or targets in units of the target, where the scale is known.
+std::vector<double> in_units(const std::string& integers, const v1::Outputs& o) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < integers.size(); ++i) {
+    double v = static_cast<std::int8_t>(integers[i]);
+    if (o.scale_size() > 0 && o.offset_size() == o.scale_size()) {
+      const int at = std::min(static_cast<int>(i), o.scale_size() - 1);
+      v = v / double{o.scale(at)} + double{o.offset(at)};
+    }
+    out.push_back(v);
+  }
+  return out;
+}
+
+std::string some(const std::vector<double>& values) {
+  std::string out;
+  for (std::size_t i = 0; i < values.size() && i < kShown; ++i)
+    absl::StrAppend(&out, i == 0 ? "" : " ", significant(values[i]));
+  return out + (values.size() > kShown ? " ..." : "");
+}
+
+double squared_error(const v1::InferResponse::Sample& s) {
+  double sum = 0;
+  for (std::size_t i = 0; i < s.outputs().size() && i < s.wanted().size(); ++i) {
+    const int d =
+        static_cast<std::int8_t>(s.outputs()[i]) - static_cast<std::int8_t>(s.wanted()[i]);
+    sum += d * d;
+  }
+  return sum;
+}
+
+Table table_of(const v1::InferResponse& answer, const v1::Dataset& dataset) {
+  const v1::Outputs& o = answer.outputs();
+  const auto name = [&dataset](std::uint32_t label) {
+    const int i = static_cast<int>(label);
+    return i < dataset.class_names_size() ? dataset.class_names(i) : std::to_string(label);
+  };
+  if (has_classes(o)) {
+    Table table({"SAMPLE", "SAID", "LABEL", "LOGITS"});
+    for (const auto& s : answer.samples())
+      table.add({std::to_string(s.index()), name(s.predicted()),
+                 s.wanted().empty() ? "-" : name(static_cast<unsigned char>(s.wanted()[0])),
+                 some(in_units(s.outputs(), {}))});
+    return table;
+  }
+  const bool autoencoder = o.task() == v1::TASK_AUTOENCODE;
+  Table table({"SAMPLE", autoencoder ? "ANOMALY SCORE" : "MSE", "OUTPUTS",
+               autoencoder ? "INPUTS" : "TARGETS"});
+  for (const auto& s : answer.samples())
+    table.add({std::to_string(s.index()), error_text(squared_error(s), 1, o),
+               some(in_units(s.outputs(), o)), some(in_units(s.wanted(), o))});
+  return table;
+}
+
+// The message, and beside its integers their values in units of the target.
+Json json_of(const v1::InferResponse& answer) {
+  Json out = to_json(answer);
+  for (int i = 0; i < answer.samples_size(); ++i) {
+    const auto& s = answer.samples(i);
+    Json& item = out["samples"][static_cast<std::size_t>(i)];
+    if (has_classes(answer.outputs())) continue;
+    item["output_values"] = in_units(s.outputs(), answer.outputs());
+    item["wanted_values"] = in_units(s.wanted(), answer.outputs());
+    item["score"] = static_cast<std::uint64_t>(squared_error(s));
+  }
+  return out;
+}
+
+Status infer(Context& context, const InferOptions& o) {
+  ODT_ASSIGN(const v1::Board board, find_board(context, o.board));
+  ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
+  v1::InferRequest request;
+  request.set_board_uid(board.uid());
+  request.set_dataset_id(dataset.id());
+  request.set_split(o.split);
+  request.set_first(o.first);
+  request.set_count(o.count);
+  ODT_ASSIGN(const auto answer, context.call<v1::InferResponse>(request));
+  if (context.json) {
+    context.print_json(json_of(answer));
+    return {};
+  }
+  context.print(table_of(answer, dataset));
+  if (!has_classes(answer.outputs())) context.say("mse: " + error_unit(answer.outputs()));
+  return {};
+}
+
+}  // namespace
+
+void add_infer(CLI::App& app, Context& context) {
+  const auto o = std::make_shared<InferOptions>();
+  CLI::App* verb = app.add_subcommand("infer", "What a board says of a few samples");
+  verb->add_option("--board", o->board, "Name, or beginning of the uid")->required();
+  verb->add_option("--data", o->data, "Name, or beginning of the id")->required();
+  verb->add_option("--split", o->split, "Which samples")
+      ->check(CLI::IsMember({"train", "heldout", "test"}));
+  verb->add_option("--first", o->first, "Sample of the split, from 0");
+  verb->add_option("--count", o->count, "So many from there on (5)")->check(CLI::Range(1, 64));
+  verb->callback([&context, o] { context.action = [&context, o] { return infer(context, *o); }; });
+}
+
+}  // namespace odt::cli
