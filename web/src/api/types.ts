@@ -12,6 +12,7 @@ export type {
   LinkStats,
   Loss,
   Model,
+  Outputs,
   Port,
   Reason,
   Run,
@@ -34,6 +35,7 @@ export {
   RunState,
   Run_ReplayVerdict,
   ShiftSource,
+  Task,
 } from "./generated/odt/api/v1/types_pb.js";
 export { Topic_Kind } from "./generated/odt/api/v1/services_pb.js";
 export type { GetInfoResponse } from "./generated/odt/api/v1/services_pb.js";

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { bytes, count, duration, microseconds, percent, points } from "./format";
-import { fraction, lossPerSample } from "./numbers";
+import { Task, type Loss, type Outputs } from "../api/types";
+import { bytes, count, duration, microseconds, percent, points, significant } from "./format";
+import { errorUnit, fraction, hasClasses, lossPerSample, squaredError } from "./numbers";
 
 describe("format", () => {
   it("says what was not measured", () => {
@@ -31,5 +32,26 @@ describe("format", () => {
   it("divides a loss by its count and scale", () => {
     expect(lossPerSample({ sum: 100n, exp2: 2, count: 8 } as never)).toBe(50);
     expect(lossPerSample({ sum: 100n, exp2: 0, count: 0 } as never)).toBeNaN();
+  });
+  it("tells errors in units of the target where there is one scale", () => {
+    const loss = { sum: 7200n, exp2: 0, count: 9 } as Loss;
+    const outputs = (scale: number[]): Outputs =>
+      ({ task: Task.REGRESS, count: 2, offset: scale.map(() => 5), scale }) as never;
+    expect(squaredError(loss, outputs([4, 4]))).toBe(25);
+    expect(squaredError(loss, outputs([4]))).toBe(25);
+    expect(errorUnit(outputs([4]))).toBe("units of the target");
+    for (const unknown of [[], [4, 5]]) {
+      expect(squaredError(loss, outputs(unknown))).toBe(400);
+      expect(errorUnit(outputs(unknown))).toBe("steps of the model’s integers");
+    }
+    expect(squaredError(undefined, outputs([4]))).toBeNaN();
+    expect(significant(squaredError(undefined, undefined))).toBe("–");
+    expect([12.3456, 0.00123456, 1e7].map(significant)).toEqual(["12.35", "0.001235", "10000000"]);
+  });
+  it("knows what has classes", () => {
+    expect(hasClasses(undefined)).toBe(true);
+    expect(hasClasses({ task: Task.UNSPECIFIED } as Outputs)).toBe(true);
+    expect(hasClasses({ task: Task.REGRESS } as Outputs)).toBe(false);
+    expect(hasClasses({ task: Task.AUTOENCODE } as Outputs)).toBe(false);
   });
 });

@@ -17,6 +17,11 @@ export function decimal(value: number, digits = 2): string {
   return Math.abs(value) >= 10_000 ? count(Math.round(value)) : value.toFixed(digits);
 }
 
+/// Four digits: 12.34, 0.001234, 1.234e+6.
+export function significant(value: number): string {
+  return Number.isFinite(value) ? String(Number(value.toPrecision(4))) : kNone;
+}
+
 export function count(value: number | bigint): string {
   return value.toString().replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }

@@ -8,11 +8,18 @@ import { bytes, clock, count, duration, kNone, microseconds } from "../store/for
 import { fleetKnown, linkLive } from "../store/link";
 import { usToMs } from "../store/numbers";
 import { boardState, runLabel, runOfBoard } from "./board-state";
-import { BeforeAfter, Empty, Facts, Hash, Panel, ProblemBox, Tile } from "./parts/bits";
-import { liveRunLook, ReplayBadge, RunProgress, useRunDetail } from "./parts/run-bits";
+import { Empty, Facts, Hash, Panel, ProblemBox, Tile } from "./parts/bits";
+import {
+  HeldoutChange,
+  liveRunLook,
+  ReplayBadge,
+  RunProgress,
+  TestChange,
+  useRunDetail,
+} from "./parts/run-bits";
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
-import { AccuracyChart, LayerChart, LossChart } from "./run-charts";
+import { LayerChart, ResultCharts } from "./run-charts";
 import { TrainDialog } from "./train-dialog";
 import { isActive, isOpen } from "./words";
 
@@ -170,19 +177,18 @@ function RunPanel({ run }: { run: Run }) {
         {active && <RunProgress run={run} detail={detail} />}
         <span>
           <span class="quiet">test </span>
-          <BeforeAfter before={run.before} after={run.after} />
+          <TestChange run={run} />
         </span>
         <span>
           <span class="quiet">held-out </span>
-          <BeforeAfter before={run.heldoutStart} after={run.heldoutBest} />
+          <HeldoutChange run={run} />
         </span>
       </div>
       {detail.problem.value !== null && (
         <ProblemBox problem={detail.problem.value} retry={() => void detail.load(true)} />
       )}
       <div class="charts">
-        <AccuracyChart run={run} detail={detail} />
-        <LossChart run={run} detail={detail} />
+        <ResultCharts run={run} detail={detail} />
         <LayerChart run={run} detail={detail} quantity="shift" />
         <LayerChart run={run} detail={detail} quantity="bits" />
       </div>
@@ -308,7 +314,7 @@ function HistoryRow({ run }: { run: Run }) {
       <td>{run.spec && datasetName(run.spec.datasetId)}</td>
       <td>{run.spec && modelName(run.spec.modelHash)}</td>
       <td>
-        <BeforeAfter before={run.before} after={run.after} />
+        <TestChange run={run} />
       </td>
       <td class="nowrap">{clock(usToMs(run.startTimeUs), serverNowMs.value)}</td>
     </tr>

@@ -3,12 +3,13 @@ import type { Board, LinkStats, Run } from "../api/types";
 import { boards, datasetName, modelName } from "../store/fleet";
 import { count, kNone, microseconds } from "../store/format";
 import { boardState, runLabel, runOfBoard } from "./board-state";
-import { BeforeAfter } from "./parts/bits";
 import {
-  AccuracySpark,
+  HeldoutChange,
+  HeldoutSpark,
   liveRunLook,
   ReplayBadge,
   RunProgress,
+  TestChange,
   useRunDetail,
 } from "./parts/run-bits";
 import { StateMark } from "./parts/state-mark";
@@ -79,8 +80,8 @@ function RunCells({ run, board }: { run: Run; board: Board }) {
   const detail = useRunDetail(toHex(run.id), false, isOpen(run.state));
   const name = board.name || toHex(board.uid).slice(-8);
   // While it trains only the held-out set tells how it goes; in the end the test split counts.
-  const hasAfter = (run.after?.total ?? 0) > 0;
-  const hasBefore = (run.before?.total ?? 0) > 0;
+  const hasAfter = (run.after?.total || run.afterLoss?.count || 0) > 0;
+  const hasBefore = (run.before?.total || run.beforeLoss?.count || 0) > 0;
   const test = hasAfter || (!active && hasBefore);
   return (
     <>
@@ -100,18 +101,14 @@ function RunCells({ run, board }: { run: Run; board: Board }) {
         )}
       </td>
       <td class="cell-accuracy" data-label="Accuracy">
-        {test ? (
-          <BeforeAfter before={run.before} after={run.after} />
-        ) : (
-          <BeforeAfter before={run.heldoutStart} after={run.heldoutBest} />
-        )}
+        {test ? <TestChange run={run} /> : <HeldoutChange run={run} />}
         <span class="sub">
           {test ? "test split" : active ? "held-out, best so far" : "held-out"}{" "}
           <ReplayBadge run={run} />
         </span>
       </td>
       <td class="cell-spark">
-        <AccuracySpark detail={detail} name={name} />
+        <HeldoutSpark run={run} detail={detail} name={name} />
       </td>
     </>
   );

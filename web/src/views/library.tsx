@@ -3,7 +3,7 @@ import type { Dataset, Model } from "../api/types";
 import { datasets, models } from "../store/fleet";
 import { bytes, count, kNone, percent } from "../store/format";
 import { fleetKnown } from "../store/link";
-import { fraction } from "../store/numbers";
+import { fraction, hasClasses } from "../store/numbers";
 import { Empty, Hash, Panel } from "./parts/bits";
 
 export function LibraryView() {
@@ -84,7 +84,9 @@ function ModelRow({ model }: { model: Model }) {
           ))}
         </ul>
       </td>
-      <td data-label="Own accuracy">{percent(fraction(model.sourceAccuracy))}</td>
+      <td data-label="Own accuracy">
+        {hasClasses(model.outputs) ? percent(fraction(model.sourceAccuracy)) : kNone}
+      </td>
       <td data-label="Image">{bytes(model.imageBytes)}</td>
       <td data-label="RAM, k ≤ 8">{bytes(model.ramK8Bytes)}</td>
       <td data-label="RAM, k > 8">{bytes(model.ramK16Bytes)}</td>

@@ -1,12 +1,12 @@
 import { useMemo, useState } from "preact/hooks";
 import { toHex } from "../api/bytes";
-import { RunState, type Run } from "../api/types";
+import { RunState, type Loss, type Run } from "../api/types";
 import { Heatmap } from "../charts/heatmap";
 import { join, smooth } from "../charts/join";
 import { LineChart, type Line } from "../charts/line-chart";
 import { models } from "../store/fleet";
-import { count, decimal, percent } from "../store/format";
-import { fraction, lossPerSample } from "../store/numbers";
+import { count, decimal, percent, significant } from "../store/format";
+import { errorUnit, fraction, hasClasses, lossPerSample, squaredError } from "../store/numbers";
 import type { RunDetail } from "../store/run-detail";
 import { dark } from "./theme";
 import { isActive } from "./words";
@@ -82,34 +82,49 @@ export function AccuracyChart({ run, detail }: ChartProps) {
 }
 
 export function LossChart({ run, detail }: ChartProps) {
+  const classes = hasClasses(run.outputs);
+  const unit = squaredError({ sum: 1n, exp2: 0, count: 1 } as Loss, run.outputs);
   const version = detail.stepsVersion.value;
   const epochs = detail.epochs.value;
   const { x, lines } = useMemo(() => {
-    const raw = detail.steps.column("loss");
+    // As the board sums it up; in the units of the errors where there are no classes.
+    const perSample = detail.steps.column("loss");
+    const raw = classes ? perSample : perSample.map((v) => v * unit);
     const joined = join(
       detail.steps.column("step"),
       [raw, smooth(raw, kSmoothing)],
       epochs.map((e) => e.step),
-      [epochs.map((e) => lossPerSample(e.loss))],
+      classes
+        ? [epochs.map((e) => lossPerSample(e.loss))]
+        : [
+            epochs.map((e) => squaredError(e.loss, run.outputs)),
+            epochs.map((e) => squaredError(e.heldoutLoss, run.outputs)),
+          ],
     );
-    const [batch, mean, epoch] = joined.columns;
+    const [batch, mean, epoch, heldout] = joined.columns;
     const all: (Line | null)[] = [
       batch && { label: "batch", values: batch, colour: 0, faint: true },
       mean && { label: "batch, smoothed", values: mean, colour: 0 },
-      epoch && { label: "epoch mean", values: epoch, colour: 1, dots: true },
+      epoch && {
+        label: classes ? "epoch mean" : "train, per epoch",
+        values: epoch,
+        colour: 2,
+        dots: true,
+      },
+      heldout && { label: "held-out, per epoch", values: heldout, colour: 1, dots: true },
     ].map((l) => l ?? null);
     return { x: joined.x, lines: withValues(all) };
   }, [version, epochs, detail]);
   return (
     <LineChart
-      title="Loss per sample"
+      title={classes ? "Loss per sample" : "Mean squared error"}
       xLabel="step"
-      unit=""
+      unit={classes ? "" : errorUnit(run.outputs)}
       x={x}
       lines={lines}
       version={version * 1000 + epochs.length}
       note={useStepNote(detail)}
-      format={(v) => decimal(v, Math.abs(v) < 10 && v !== 0 ? 2 : 0)}
+      format={(v) => (classes ? decimal(v, Math.abs(v) < 10 && v !== 0 ? 2 : 0) : significant(v))}
       dark={dark.value}
       syncKey={detail.runHex}
       yMin={0}
@@ -186,12 +201,21 @@ export function LayerChart({ run, detail, quantity }: ChartProps & { quantity: Q
   );
 }
 
-/// The four curves of a run, with one cursor.
+/// How well it does: accuracy and loss; without classes the loss alone.
+export function ResultCharts({ run, detail }: ChartProps) {
+  return (
+    <>
+      {hasClasses(run.outputs) && <AccuracyChart run={run} detail={detail} />}
+      <LossChart run={run} detail={detail} />
+    </>
+  );
+}
+
+/// The curves of a run, with one cursor.
 export function RunCharts({ run, detail }: ChartProps) {
   return (
     <div class="charts">
-      <AccuracyChart run={run} detail={detail} />
-      <LossChart run={run} detail={detail} />
+      <ResultCharts run={run} detail={detail} />
       <LayerChart run={run} detail={detail} quantity="shift" />
       <LayerChart run={run} detail={detail} quantity="bits" />
     </div>

@@ -1,8 +1,8 @@
 import { toHex } from "../api/bytes";
-import { Policy, type HyperParams, type Run } from "../api/types";
+import { Policy, type HyperParams, type Loss, type Run } from "../api/types";
 import { serverNowMs } from "../store/clock";
-import { clock, count, decimal, kNone, percent, uuid } from "../store/format";
-import { fraction, lossPerSample, usToMs } from "../store/numbers";
+import { clock, count, decimal, kNone, percent, significant, uuid } from "../store/format";
+import { fraction, hasClasses, lossPerSample, squaredError, usToMs } from "../store/numbers";
 import type { RunDetail } from "../store/run-detail";
 import { Facts, Hash, Panel } from "./parts/bits";
 import { ReplayBadge } from "./parts/run-bits";
@@ -19,6 +19,8 @@ import {
 
 export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
   const epochs = detail.epochs.value;
+  const classes = hasClasses(run.outputs);
+  const error = (loss: Loss | undefined): string => significant(squaredError(loss, run.outputs));
   return (
     <Panel title="Epochs" aside={epochs.length > 0 ? `${epochs.length} done` : undefined}>
       {epochs.length === 0 ? (
@@ -30,9 +32,9 @@ export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
               <tr>
                 <th scope="col">Epoch</th>
                 <th scope="col">Step</th>
-                <th scope="col">Loss</th>
-                <th scope="col">Train</th>
-                <th scope="col">Held-out</th>
+                {classes && <th scope="col">Loss</th>}
+                <th scope="col">{classes ? "Train" : "Train mse"}</th>
+                <th scope="col">{classes ? "Held-out" : "Held-out mse"}</th>
                 <th scope="col">Zero updates</th>
                 <th scope="col">Saturated</th>
                 <th scope="col">Dead units</th>
@@ -49,9 +51,11 @@ export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
                     )}
                   </th>
                   <td>{count(e.step)}</td>
-                  <td>{decimal(lossPerSample(e.loss))}</td>
-                  <td>{percent(fraction(e.train))}</td>
-                  <td class="strong">{percent(fraction(e.heldout))}</td>
+                  {classes && <td>{decimal(lossPerSample(e.loss))}</td>}
+                  <td>{classes ? percent(fraction(e.train)) : error(e.loss)}</td>
+                  <td class="strong">
+                    {classes ? percent(fraction(e.heldout)) : error(e.heldoutLoss)}
+                  </td>
                   <td>
                     {e.layers.map((l) => percent(1 - l.nonzeroDeltasPpm / 1e6, 0)).join(" · ")}
                   </td>

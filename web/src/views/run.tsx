@@ -1,14 +1,14 @@
 import { toHex } from "../api/bytes";
-import { DesiredState, Run_ReplayVerdict, RunState, type Run } from "../api/types";
+import { DesiredState, Run_ReplayVerdict, RunState, type Loss, type Run } from "../api/types";
 import { changeRun, pending, replay } from "../store/actions";
 import { serverNowMs } from "../store/clock";
 import { boardName, datasetName, modelName, runs } from "../store/fleet";
-import { count, duration, kNone, percent, uuid } from "../store/format";
+import { count, duration, kNone, percent, significant, uuid } from "../store/format";
 import { fleetKnown, linkLive } from "../store/link";
-import { fraction, usToMs } from "../store/numbers";
+import { errorUnit, fraction, hasClasses, squaredError, usToMs } from "../store/numbers";
 import type { RunDetail } from "../store/run-detail";
 import { runLabel } from "./board-state";
-import { Delta, Empty, Panel, ProblemBox, Progress, Tile } from "./parts/bits";
+import { Delta, Empty, ErrorDelta, Panel, ProblemBox, Progress, Tile } from "./parts/bits";
 import { liveRunLook, ReplayBadge, stepsDone, useRunDetail } from "./parts/run-bits";
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
@@ -158,8 +158,6 @@ function ReasonBox({ run }: { run: Run }) {
 function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
   const done = Math.min(stepsDone(run, detail), run.stepsTotal || Infinity);
   const epochs = run.effective?.epochs ?? run.spec?.hyper?.epochs;
-  const [before, after] = [fraction(run.before), fraction(run.after)];
-  const [start, best] = [fraction(run.heldoutStart), fraction(run.heldoutBest)];
   const stepUs = detail.epochs.value.at(-1)?.stepUs ?? 0;
   const left = isActive(run.state) ? (run.stepsTotal - done) * msPerStep(detail) : 0;
   return (
@@ -182,6 +180,21 @@ function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
           </>
         }
       />
+      {hasClasses(run.outputs) ? <AccuracyTiles run={run} /> : <ErrorTiles run={run} />}
+      <Tile
+        label="Training samples"
+        value={count(run.trainSamples)}
+        note={stepUs > 0 ? `${(stepUs / 1000).toFixed(1)} ms a step` : kNone}
+      />
+    </div>
+  );
+}
+
+function AccuracyTiles({ run }: { run: Run }) {
+  const [before, after] = [fraction(run.before), fraction(run.after)];
+  const [start, best] = [fraction(run.heldoutStart), fraction(run.heldoutBest)];
+  return (
+    <>
       <Tile
         label="Test accuracy before"
         value={percent(before)}
@@ -209,16 +222,55 @@ function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
             <span class="quiet">{percent(start)} →</span> {percent(best)}
           </>
         }
-        note={run.bestStep > 0 ? `best at step ${count(run.bestStep)}` : "best is the start"}
+        note={bestNote(run)}
       />
-      <Tile
-        label="Training samples"
-        value={count(run.trainSamples)}
-        note={stepUs > 0 ? `${(stepUs / 1000).toFixed(1)} ms a step` : kNone}
-      />
-    </div>
+    </>
   );
 }
+
+/// Of a run without classes.
+function ErrorTiles({ run }: { run: Run }) {
+  const error = (loss: Loss | undefined): number => squaredError(loss, run.outputs);
+  const [before, after] = [error(run.beforeLoss), error(run.afterLoss)];
+  return (
+    <>
+      <Tile
+        label="Test error before"
+        value={significant(before)}
+        note={`mean squared, ${errorUnit(run.outputs)}`}
+      />
+      <Tile
+        label="Test error after"
+        value={
+          <>
+            {significant(after)}{" "}
+            {Number.isFinite(after - before) && <ErrorDelta from={before} to={after} />}
+          </>
+        }
+        note={
+          run.afterLoss?.count
+            ? `${count(run.afterLoss.count)} samples`
+            : isActive(run.state)
+              ? "measured at the end"
+              : kNone
+        }
+      />
+      <Tile
+        label="Held-out, start → best"
+        value={
+          <>
+            <span class="quiet">{significant(error(run.heldoutStartLoss))} →</span>{" "}
+            {significant(error(run.heldoutBestLoss))}
+          </>
+        }
+        note={bestNote(run)}
+      />
+    </>
+  );
+}
+
+const bestNote = (run: Run): string =>
+  run.bestStep > 0 ? `best at step ${count(run.bestStep)}` : "best is the start";
 
 /// Pace of the last epochs, everything included; 0: not known yet.
 function msPerStep(detail: RunDetail): number {

@@ -8,8 +8,8 @@ import { fleetKnown } from "../store/link";
 import { usToMs } from "../store/numbers";
 import { runLabel } from "./board-state";
 import { parseFilter } from "./filter";
-import { BeforeAfter, Empty } from "./parts/bits";
-import { liveRunLook, ReplayBadge, RunProgress, useRunDetail } from "./parts/run-bits";
+import { Empty } from "./parts/bits";
+import { liveRunLook, ReplayBadge, RunProgress, TestChange, useRunDetail } from "./parts/run-bits";
 import { StateMark } from "./parts/state-mark";
 import { WindowBody } from "./parts/window";
 import { href, route, setQuery } from "./router";
@@ -183,7 +183,7 @@ function RunRow({ runHex }: { runHex: string }) {
         )}
       </td>
       <td data-label="Test">
-        <BeforeAfter before={run.before} after={run.after} />
+        <TestChange run={run} />
       </td>
       <td data-label="Replay">
         <ReplayBadge run={run} />

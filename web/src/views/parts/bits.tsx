@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { toHex } from "../../api/bytes";
 import type { Problem } from "../../api/errors";
 import type { Accuracy } from "../../api/types";
-import { kNone, percent, points, shortHash } from "../../store/format";
+import { kNone, percent, points, shortHash, significant } from "../../store/format";
 import { fraction } from "../../store/numbers";
 
 export function Progress({ done, total, label }: { done: number; total: number; label: string }) {
@@ -40,6 +40,30 @@ export function BeforeAfter({
         →
       </span>
       <span class="strong">{percent(a)}</span> {gain}
+    </span>
+  );
+}
+
+/// A change of an error in per cent of where it began; less is better.
+export function ErrorDelta({ from, to }: { from: number; to: number }) {
+  const change = from > 0 ? to / from - 1 : 0;
+  const tone = Math.abs(change) < 0.0005 ? "quiet" : change > 0 ? "tone-bad" : "tone-ok";
+  const sign = change < 0 ? "−" : "+";
+  return <span class={`delta ${tone}`}>{`${sign}${percent(Math.abs(change))}`}</span>;
+}
+
+/// Squared error before → after, where there are no classes.
+export function ErrorChange({ before, after }: { before: number; after: number }) {
+  if (!Number.isFinite(before) && !Number.isFinite(after))
+    return <span class="quiet">{kNone}</span>;
+  return (
+    <span class="before-after" title="mean squared error">
+      <span class="quiet">mse {significant(before)}</span>
+      <span aria-label="to" class="arrow">
+        →
+      </span>
+      <span class="strong">{significant(after)}</span>{" "}
+      {Number.isFinite(after - before) && <ErrorDelta from={before} to={after} />}
     </span>
   );
 }

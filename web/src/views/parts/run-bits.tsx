@@ -2,13 +2,13 @@ import { useEffect, useMemo } from "preact/hooks";
 import { toHex } from "../../api/bytes";
 import { Run_ReplayVerdict, type Run } from "../../api/types";
 import { Spark } from "../../charts/spark";
-import { count, percent } from "../../store/format";
+import { count, percent, significant } from "../../store/format";
 import { linkLive } from "../../store/link";
-import { fraction } from "../../store/numbers";
+import { fraction, hasClasses, squaredError } from "../../store/numbers";
 import { detailsGeneration, runDetail, type RunDetail } from "../../store/run-detail";
 import { showRun } from "../../store/session";
 import { isActive, runLook, type Look } from "../words";
-import { Progress } from "./bits";
+import { BeforeAfter, ErrorChange, Progress } from "./bits";
 
 /// Keeps a run's details live while the component is there.
 export function useRunDetail(runHex: string, steps: boolean, live: boolean): RunDetail {
@@ -40,6 +40,45 @@ export function RunProgress({ run, detail }: { run: Run; detail: RunDetail }) {
         {count(done)}/{count(run.stepsTotal)}
       </span>
     </span>
+  );
+}
+
+/// The test split before and after: accuracy or, where there are no classes, squared error.
+export function TestChange({ run }: { run: Run }) {
+  if (hasClasses(run.outputs)) return <BeforeAfter before={run.before} after={run.after} />;
+  return (
+    <ErrorChange
+      before={squaredError(run.beforeLoss, run.outputs)}
+      after={squaredError(run.afterLoss, run.outputs)}
+    />
+  );
+}
+
+/// The same of the held-out samples, start and best.
+export function HeldoutChange({ run }: { run: Run }) {
+  if (hasClasses(run.outputs))
+    return <BeforeAfter before={run.heldoutStart} after={run.heldoutBest} />;
+  return (
+    <ErrorChange
+      before={squaredError(run.heldoutStartLoss, run.outputs)}
+      after={squaredError(run.heldoutBestLoss, run.outputs)}
+    />
+  );
+}
+
+/// Held-out accuracy by epoch; without classes the squared error, of which the start is 1.
+export function HeldoutSpark({ run, detail, name }: { run: Run; detail: RunDetail; name: string }) {
+  if (hasClasses(run.outputs)) return <AccuracySpark detail={detail} name={name} />;
+  const start = squaredError(run.heldoutStartLoss, run.outputs);
+  const errors = detail.epochs.value.map((e) => squaredError(e.heldoutLoss, run.outputs));
+  const known = errors.filter(Number.isFinite);
+  if (known.length < 2) return <span class="spark-none" />;
+  const ends = `${significant(known[0] ?? NaN)} to ${significant(known[known.length - 1] ?? NaN)}`;
+  return (
+    <Spark
+      values={errors.map((v) => (start > 0 ? v / start : v))}
+      label={`Held-out squared error of ${name} by epoch: ${ends}`}
+    />
   );
 }
 

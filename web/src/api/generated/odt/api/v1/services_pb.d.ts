@@ -10,7 +10,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Board, Dataset, DatasetPreview, DatasetReport, EpochResult, Evaluation, Event, Job, Model, Port, Run, RunEvent, RunSpec, Snapshot, TelemetryFrame, Upload } from "./types_pb.js";
+import type { Board, Dataset, DatasetPreview, DatasetReport, EpochResult, Evaluation, Event, Job, Model, Outputs, Port, Run, RunEvent, RunSpec, Snapshot, TelemetryFrame, Upload } from "./types_pb.js";
 
 /**
  * Describes the file odt/api/v1/services.proto.
@@ -1986,6 +1986,115 @@ export declare type GetEvaluationResponse = Message<"odt.api.v1.GetEvaluationRes
 export declare const GetEvaluationResponseSchema: GenMessage<GetEvaluationResponse>;
 
 /**
+ * @generated from message odt.api.v1.InferRequest
+ */
+export declare type InferRequest = Message<"odt.api.v1.InferRequest"> & {
+  /**
+   * @generated from field: bytes board_uid = 1;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * @generated from field: bytes dataset_id = 2;
+   */
+  datasetId: Uint8Array;
+
+  /**
+   * default "test"
+   *
+   * @generated from field: string split = 3;
+   */
+  split: string;
+
+  /**
+   * sample of the split, from 0
+   *
+   * @generated from field: uint32 first = 4;
+   */
+  first: number;
+
+  /**
+   * 1..64; 0: 1
+   *
+   * @generated from field: uint32 count = 5;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message odt.api.v1.InferRequest.
+ * Use `create(InferRequestSchema)` to create a new message.
+ */
+export declare const InferRequestSchema: GenMessage<InferRequest>;
+
+/**
+ * @generated from message odt.api.v1.InferResponse
+ */
+export declare type InferResponse = Message<"odt.api.v1.InferResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.Outputs outputs = 1;
+   */
+  outputs?: Outputs | undefined;
+
+  /**
+   * @generated from field: repeated odt.api.v1.InferResponse.Sample samples = 2;
+   */
+  samples: InferResponse_Sample[];
+
+  /**
+   * samples in the split
+   *
+   * @generated from field: uint32 total = 3;
+   */
+  total: number;
+};
+
+/**
+ * Describes the message odt.api.v1.InferResponse.
+ * Use `create(InferResponseSchema)` to create a new message.
+ */
+export declare const InferResponseSchema: GenMessage<InferResponse>;
+
+/**
+ * @generated from message odt.api.v1.InferResponse.Sample
+ */
+export declare type InferResponse_Sample = Message<"odt.api.v1.InferResponse.Sample"> & {
+  /**
+   * in its split
+   *
+   * @generated from field: uint32 index = 1;
+   */
+  index: number;
+
+  /**
+   * int8: logits, or values (Outputs)
+   *
+   * @generated from field: bytes outputs = 2;
+   */
+  outputs: Uint8Array;
+
+  /**
+   * class
+   *
+   * @generated from field: uint32 predicted = 3;
+   */
+  predicted: number;
+
+  /**
+   * int8: its label, its targets, or what an autoencoder read
+   *
+   * @generated from field: bytes wanted = 4;
+   */
+  wanted: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.InferResponse.Sample.
+ * Use `create(InferResponse_SampleSchema)` to create a new message.
+ */
+export declare const InferResponse_SampleSchema: GenMessage<InferResponse_Sample>;
+
+/**
  * @generated from message odt.api.v1.GetJobRequest
  */
 export declare type GetJobRequest = Message<"odt.api.v1.GetJobRequest"> & {
@@ -2159,6 +2268,13 @@ export declare type TrainOnPcRequest = Message<"odt.api.v1.TrainOnPcRequest"> & 
    * @generated from field: string augment = 9;
    */
   augment: string;
+
+  /**
+   * learn the samples themselves; data with targets makes a regression, without anything an autoencoder
+   *
+   * @generated from field: bool autoencode = 10;
+   */
+  autoencode: boolean;
 };
 
 /**
@@ -2981,6 +3097,16 @@ export declare const WeightsService: GenService<{
     methodKind: "unary";
     input: typeof GetEvaluationRequestSchema;
     output: typeof GetEvaluationResponseSchema;
+  },
+  /**
+   * What the board says of a few samples, with the weights that it holds now. Refused while it has an active run.
+   *
+   * @generated from rpc odt.api.v1.WeightsService.Infer
+   */
+  infer: {
+    methodKind: "unary";
+    input: typeof InferRequestSchema;
+    output: typeof InferResponseSchema;
   },
 }>;
 

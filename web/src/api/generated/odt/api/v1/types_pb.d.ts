@@ -139,6 +139,44 @@ export declare type Accuracy = Message<"odt.api.v1.Accuracy"> & {
 export declare const AccuracySchema: GenMessage<Accuracy>;
 
 /**
+ * What a model gives. Without classes there is no accuracy: Loss of KIND_MSE stands in its place. Its mean squared
+ * error in units of the target is sum * 2^exp2 / (Loss.count * count) / scale^2, where all scales are equal.
+ *
+ * @generated from message odt.api.v1.Outputs
+ */
+export declare type Outputs = Message<"odt.api.v1.Outputs"> & {
+  /**
+   * @generated from field: odt.api.v1.Task task = 1;
+   */
+  task: Task;
+
+  /**
+   * classes, or values of a sample
+   *
+   * @generated from field: uint32 count = 2;
+   */
+  count: number;
+
+  /**
+   * target = output / scale + offset; one for each output, or one for all; absent: not known
+   *
+   * @generated from field: repeated float offset = 3;
+   */
+  offset: number[];
+
+  /**
+   * @generated from field: repeated float scale = 4;
+   */
+  scale: number[];
+};
+
+/**
+ * Describes the message odt.api.v1.Outputs.
+ * Use `create(OutputsSchema)` to create a new message.
+ */
+export declare const OutputsSchema: GenMessage<Outputs>;
+
+/**
  * Why something is as it is.
  *
  * @generated from message odt.api.v1.Reason
@@ -621,6 +659,13 @@ export declare type Model = Message<"odt.api.v1.Model"> & {
    * @generated from field: uint32 arithmetic = 14;
    */
   arithmetic: number;
+
+  /**
+   * scales: of the model's own targets; absent: those of the dataset it is used with
+   *
+   * @generated from field: odt.api.v1.Outputs outputs = 15;
+   */
+  outputs?: Outputs | undefined;
 };
 
 /**
@@ -1065,6 +1110,13 @@ export declare type Snapshot = Message<"odt.api.v1.Snapshot"> & {
    * @generated from field: odt.api.v1.Meta meta = 12;
    */
   meta?: Meta | undefined;
+
+  /**
+   * in place of heldout where there are no classes
+   *
+   * @generated from field: odt.api.v1.Loss heldout_loss = 13;
+   */
+  heldoutLoss?: Loss | undefined;
 };
 
 /**
@@ -1479,6 +1531,36 @@ export declare type Run = Message<"odt.api.v1.Run"> & {
    * @generated from field: repeated odt.api.v1.Steer steering = 24;
    */
   steering: Steer[];
+
+  /**
+   * scales: as its samples were made
+   *
+   * @generated from field: odt.api.v1.Outputs outputs = 25;
+   */
+  outputs?: Outputs | undefined;
+
+  /**
+   * In place of before, after, heldout_start, heldout_best where there are no classes. The guard's best is the lowest
+   * held-out loss; it tells losses apart up to a sum of 0xFFFFFFFE.
+   *
+   * @generated from field: odt.api.v1.Loss before_loss = 26;
+   */
+  beforeLoss?: Loss | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.Loss after_loss = 27;
+   */
+  afterLoss?: Loss | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.Loss heldout_start_loss = 29;
+   */
+  heldoutStartLoss?: Loss | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.Loss heldout_best_loss = 30;
+   */
+  heldoutBestLoss?: Loss | undefined;
 };
 
 /**
@@ -1779,6 +1861,13 @@ export declare type EpochResult = Message<"odt.api.v1.EpochResult"> & {
    * @generated from field: bytes board_uid = 14;
    */
   boardUid: Uint8Array;
+
+  /**
+   * in place of train and heldout where there are no classes (train's is `loss`)
+   *
+   * @generated from field: odt.api.v1.Loss heldout_loss = 15;
+   */
+  heldoutLoss?: Loss | undefined;
 };
 
 /**
@@ -1887,6 +1976,50 @@ export declare type TelemetryFrame = Message<"odt.api.v1.TelemetryFrame"> & {
 export declare const TelemetryFrameSchema: GenMessage<TelemetryFrame>;
 
 /**
+ * Squared errors of single samples, each summed over the outputs: of an autoencoder the anomaly scores.
+ *
+ * @generated from message odt.api.v1.Scores
+ */
+export declare type Scores = Message<"odt.api.v1.Scores"> & {
+  /**
+   * @generated from field: uint64 min = 1;
+   */
+  min: bigint;
+
+  /**
+   * the smallest score that half of the samples do not exceed
+   *
+   * @generated from field: uint64 median = 2;
+   */
+  median: bigint;
+
+  /**
+   * that 95 % do not exceed
+   *
+   * @generated from field: uint64 p95 = 3;
+   */
+  p95: bigint;
+
+  /**
+   * @generated from field: uint64 max = 4;
+   */
+  max: bigint;
+
+  /**
+   * SHA-256 of all of them: uint64 little-endian, in the order of the split
+   *
+   * @generated from field: bytes blob = 5;
+   */
+  blob: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.Scores.
+ * Use `create(ScoresSchema)` to create a new message.
+ */
+export declare const ScoresSchema: GenMessage<Scores>;
+
+/**
  * @generated from message odt.api.v1.Evaluation
  */
 export declare type Evaluation = Message<"odt.api.v1.Evaluation"> & {
@@ -1945,6 +2078,18 @@ export declare type Evaluation = Message<"odt.api.v1.Evaluation"> & {
    * @generated from field: odt.api.v1.Meta meta = 10;
    */
   meta?: Meta | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.Outputs outputs = 11;
+   */
+  outputs?: Outputs | undefined;
+
+  /**
+   * where there are no classes
+   *
+   * @generated from field: odt.api.v1.Scores scores = 12;
+   */
+  scores?: Scores | undefined;
 };
 
 /**
@@ -2314,6 +2459,42 @@ export declare type Warning = Message<"odt.api.v1.Warning"> & {
  * Use `create(WarningSchema)` to create a new message.
  */
 export declare const WarningSchema: GenMessage<Warning>;
+
+/**
+ * @generated from enum odt.api.v1.Task
+ */
+export enum Task {
+  /**
+   * of before there were others: TASK_CLASSIFY
+   *
+   * @generated from enum value: TASK_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: TASK_CLASSIFY = 1;
+   */
+  CLASSIFY = 1,
+
+  /**
+   * samples carry targets
+   *
+   * @generated from enum value: TASK_REGRESS = 2;
+   */
+  REGRESS = 2,
+
+  /**
+   * the target is the input
+   *
+   * @generated from enum value: TASK_AUTOENCODE = 3;
+   */
+  AUTOENCODE = 3,
+}
+
+/**
+ * Describes the enum odt.api.v1.Task.
+ */
+export declare const TaskSchema: GenEnum<Task>;
 
 /**
  * @generated from enum odt.api.v1.BoardStatus
