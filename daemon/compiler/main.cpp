@@ -49,6 +49,7 @@ int run_compile(const std::string& in, std::string out, const std::string& manif
 
 struct COptions {
   std::string folder, data, label_column;
+  std::vector<std::string> target_columns;
   std::uint32_t limits[3] = {0, 0, 0};  // train, val, test; 0: all
   std::uint32_t seed = 1;
 };
@@ -67,6 +68,7 @@ odt::Result<odt::data::Dataset> read_data(const COptions& o) {
   request.format = "csv";
   request.data_path = o.data;
   request.label_column = o.label_column;
+  request.target_columns = o.target_columns;
   request.seed = o.seed;
   request.train = o.limits[0];
   request.heldout = o.limits[1];
@@ -147,6 +149,10 @@ int main(int argc, char** argv) {
   auto* data = c->add_option("--data", c_options.data,
                              "dataset file or CSV table: gives train_data.h and .c");
   c->add_option("--label-column", c_options.label_column, "CSV: name or number of the label column")
+      ->needs(data);
+  c->add_option("--target-column,--target", c_options.target_columns,
+                "CSV: column of a regression's targets; may come again")
+      ->allow_extra_args(false)
       ->needs(data);
   c->add_option("--train", c_options.limits[0], "training samples, 0: all")->needs(data);
   c->add_option("--val", c_options.limits[1], "held-out samples, 0: all")->needs(data);

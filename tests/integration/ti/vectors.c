@@ -27,6 +27,9 @@ static int32_t target_of(int32_t sample, int32_t c) {
   (void)sample;
   return own[c];
 }
+#elif defined(IS_REGRESSION)
+static void read_targets(int32_t sample) { (void)sample; }
+static int32_t target_of(int32_t sample, int32_t c) { return TRAIN_TARGETS[sample][c]; }
 #else
 static void read_targets(int32_t sample) { (void)sample; }
 static int32_t target_of(int32_t sample, int32_t c) {

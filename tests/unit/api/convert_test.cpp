@@ -113,6 +113,29 @@ TEST(Convert, AbsentIsAbsent) {
   EXPECT_FALSE(run.effective().has_k());
 }
 
+TEST(Convert, LossesWhereThereAreNoClasses) {
+  model::Run run;
+  run.outputs = {model::Task::kAutoencode, 64, {-128}, {0.5f}};
+  run.heldout_best_loss = {1234, 0, 80, model::LossKind::kMse};
+  const auto out = to_proto(run);
+  EXPECT_EQ(out.outputs().task(), v1::TASK_AUTOENCODE);
+  EXPECT_EQ(out.outputs().count(), 64u);
+  EXPECT_EQ(out.outputs().scale(0), 0.5f);
+  EXPECT_EQ(out.heldout_best_loss().sum(), 1234);
+  EXPECT_FALSE(out.has_before_loss()) << "not measured";
+  EXPECT_FALSE(to_proto(model::Run()).has_outputs()) << "of before there were others";
+  model::Evaluation evaluation;
+  EXPECT_FALSE(to_proto(evaluation).has_scores());
+  evaluation.scores = {1, 2, 3, 4, sha256("scores")};
+  EXPECT_EQ(to_proto(evaluation).scores().p95(), 3u);
+  model::Inference inference;
+  inference.there = 9;
+  inference.samples.push_back({3, {-128, 127}, 1, {5, -5}});
+  const auto answer = to_proto(inference);
+  EXPECT_EQ(answer.samples(0).outputs(), std::string("\x80\x7f", 2));
+  EXPECT_EQ(answer.samples(0).wanted(), std::string("\x05\xfb", 2));
+}
+
 TEST(Convert, WhatABoardSaysIsMadeClean) {
   model::Board board;
   board.fw_version = "1.0\x1B[2J";

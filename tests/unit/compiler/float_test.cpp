@@ -321,6 +321,16 @@ TEST(Float, AutoencodersAndRegressions) {
   const auto c = compile_float(r.bytes(r.gemm(r.node("Relu", {r.gemm("x", 3)}), 1)));
   EXPECT_EQ(c.network.task, compiler::Task::kRegress);
   EXPECT_EQ(c.network.target_exponent, -4);
+  EXPECT_TRUE(c.network.calibration.target_scale.empty()) << "as the data reaches";
+  FloatBuilder t({1, 6}, 15);
+  auto* exponent = t.model().add_metadata_props();
+  exponent->set_key("odt.target_exponent");
+  exponent->set_value("-3");
+  const auto own = compile_float(t.bytes(t.gemm(t.node("Relu", {t.gemm("x", 3)}), 1)));
+  EXPECT_EQ(own.network.target_exponent, -3);
+  EXPECT_EQ(own.network.calibration.target_scale, std::vector<float>{8})
+      << "the targets themselves";
+  EXPECT_EQ(own.network.calibration.target_offset, std::vector<float>{0});
 }
 
 struct RandomLike {

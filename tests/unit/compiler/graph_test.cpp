@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "compile_check.h"
+#include "compiler/onnx_writer.h"
 #include "onnx_fixture.h"
 
 // Blocks and branches beyond a chain of Conv and MatMul, each against its nodes in float32.
@@ -330,6 +332,25 @@ TEST(Graph, TaskComesFromMetadataShapesOrTheCaller) {
   EXPECT_EQ(asked->network.task, compiler::Task::kRegress);
   d.metadata("odt.task", "regress");
   EXPECT_EQ(compile_ok(d.bytes({1, 3})).network.task, compiler::Task::kRegress);
+}
+
+TEST(Graph, ARegressionSaysWhatItsOutputsStandFor) {
+  OnnxBuilder d({1, 8}, 22);
+  d.prequant().logits(8, 3);
+  d.metadata("odt.task", "regress");
+  const auto json = [](const compiler::Compiled& c) { return nlohmann::json::parse(c.manifest); };
+  EXPECT_FALSE(json(compile_ok(d.bytes({1, 3}))).contains("targets")) << "as the data reaches";
+  d.metadata("odt.target_offset", "0.5,-1e-3,7");
+  d.metadata("odt.target_scale", "2");
+  const auto c = compile_ok(d.bytes({1, 3}));
+  const auto targets = json(c).at("targets");
+  EXPECT_EQ(targets.at("offset").get<std::vector<float>>(), (std::vector<float>{0.5f, -1e-3f, 7}));
+  EXPECT_EQ(targets.at("scale").get<std::vector<float>>(), (std::vector<float>{2, 2, 2}));
+  // And they come back from a file of our own.
+  const auto again = compiler::compile(compiler::write_onnx(c.network), "again.onnx", {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->network.calibration.target_offset, c.network.calibration.target_offset);
+  EXPECT_EQ(again->network.calibration.target_scale, c.network.calibration.target_scale);
 }
 
 TEST(Graph, ReluBehindConcatAndPoolBecomesALayer) {

@@ -235,6 +235,26 @@ const std::vector<Refused>& refused() {
          for (int i = 0; i < 4; ++i) a->add_ints(1);
        },
        "count_include_pad"},
+      {"scale without an offset",
+       [](OnnxBuilder& b) {
+         b.metadata("odt.task", "regress");
+         b.metadata("odt.target_scale", "1");
+       },
+       "odt.target_offset"},
+      {"two scales for four outputs",
+       [](OnnxBuilder& b) {
+         b.metadata("odt.task", "regress");
+         b.metadata("odt.target_offset", "1");
+         b.metadata("odt.target_scale", "1,2");
+       },
+       "4 numbers, one for each output, or one"},
+      {"scale of 0",
+       [](OnnxBuilder& b) {
+         b.metadata("odt.task", "regress");
+         b.metadata("odt.target_offset", "1");
+         b.metadata("odt.target_scale", "1,2,0,4");
+       },
+       "not 0"},
       {"task", [](OnnxBuilder& b) { b.metadata("odt.task", "win"); }, "classify, regress"},
       {"autoencoder of another shape", [](OnnxBuilder& b) { b.metadata("odt.task", "autoencode"); },
        "those of the input"},

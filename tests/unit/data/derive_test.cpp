@@ -93,6 +93,48 @@ TEST(Derive, RegressionTargetsStandWhereLabelsStand) {
   EXPECT_EQ(quantize_target(*own, 0, 3), 127);
 }
 
+TEST(Derive, OneScaleServesAllTargets) {
+  Dataset d = small(Dtype::kU8, {0, 255, 128, 129, 1, 2});
+  d.class_names.clear();
+  d.labels = {0, 0, 0};
+  d.outputs = 2;
+  d.targets = {-1, 3, 1, 2, 0, 0};
+  d.target_min = {-1, 0};
+  d.target_max = {1, 3};
+  const auto of = [&](const std::string& targets) {
+    return parse_output_stage(R"({"task":1,"n_classes":2,"targets":)" + targets + "}", d);
+  };
+  const auto one = of(R"({"offset":[4],"scale":[0.5]})");
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_THAT(one->offset, ElementsAre(4, 4));
+  EXPECT_THAT(one->scale, ElementsAre(0.5f, 0.5f));
+  EXPECT_THAT(std::string(of(R"({"offset":[4],"scale":[1,2,3]})").status().message()),
+              HasSubstr("3 scales; expected 2"));
+  EXPECT_FALSE(of(R"({"offset":[4],"scale":[0]})").ok());
+}
+
+TEST(Derive, AnAutoencodersOutputsHaveTheScaleOfItsInputs) {
+  const auto scales = [](const InputStage& in) {
+    OutputStage out{OutputStage::Task::kNothing, in.count(), {}, {}};
+    output_scales(in, out);
+    return out;
+  };
+  const auto pixels = scales(stage(-128, 1, 0));  // y = x - 128
+  EXPECT_THAT(pixels.offset, ElementsAre(128));
+  EXPECT_THAT(pixels.scale, ElementsAre(1));
+  InputStage raw;
+  raw.shape = {2};
+  EXPECT_THAT(scales(raw).scale, ElementsAre(1));
+  InputStage planes;
+  planes.shape = {2, 1, 2};
+  planes.offset = {1, -2};
+  planes.mult = {3, 5};
+  planes.k = {1, 0};
+  const auto each = scales(planes);
+  EXPECT_THAT(each.offset, ElementsAre(-1, -1, 2, 2));
+  EXPECT_THAT(each.scale, ElementsAre(1.5f, 1.5f, 5, 5));
+}
+
 TEST(SampleSetTargets, BatchesCarryTheTargetsOfTheirSamples) {
   const std::vector<std::int8_t> targets = {1, 2, 3, 4, 5, 6, 7, 8, -9, 10};
   const auto blob = std::make_shared<const std::string>(
@@ -110,6 +152,8 @@ TEST(SampleSetTargets, BatchesCarryTheTargetsOfTheirSamples) {
       std::make_shared<const std::string>(encode_target_samples(Dtype::kU8, 1, 1, {7, 8}, {9}));
   EXPECT_EQ(SampleSet::parse(one)->label_len(), 1u);
   EXPECT_EQ(SampleSet::parse(one, 2)->label_len(), 2u);
+  EXPECT_EQ(set->labels(4), std::string("\xf7\x0a", 2));
+  EXPECT_EQ(set->values(4), "\x36");
 }
 
 TEST(Derive, TheDatasetFitsTheModelsTask) {

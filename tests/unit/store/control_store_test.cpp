@@ -232,6 +232,10 @@ TEST_P(ControlStoreTest, EqualEpochIsIgnoredADifferentOneIsDataLoss) {
   EXPECT_EQ(put(AppendEpoch{epoch}).size(), 0u);
   epoch.loss.sum += 1;
   EXPECT_EQ(code_of(AppendEpoch{epoch}), absl::StatusCode::kDataLoss);
+  epoch.loss.sum -= 1;
+  epoch.heldout_loss.sum += 1;
+  EXPECT_EQ(code_of(AppendEpoch{epoch}), absl::StatusCode::kDataLoss);
+  epoch.loss.sum += 1;
   epoch.attempt = 2;
   EXPECT_EQ(put(AppendEpoch{epoch}).size(), 1u);
   put(AppendEpoch{epoch_of(run.id, 1)});
@@ -391,12 +395,17 @@ TEST_P(ControlStoreTest, OpenCommandsAreThoseOfTheBoardNotDone) {
 }
 
 TEST_P(ControlStoreTest, KeepsEveryFieldOverReopening) {
-  const auto evaluation = evaluation_of(1);
+  const model::Outputs outputs{model::Task::kRegress, 2, {0.1f, -3e-30f}, {1 / 3.0f, 2e20f}};
+  auto evaluation = evaluation_of(1);
+  evaluation.outputs = outputs;
+  evaluation.scores = {1, 2, 3, 5'000'000'000, hash_of(9)};
   const auto job = job_of(1);
   const auto upload = upload_of(1);
-  const auto run = run_of(1);
-  const model::DerivedSamples derived{hash_of(1), hash_of(2), hash_of(3),
-                                      hash_of(4), Hash(),     hash_of(5)};
+  auto run = run_of(1);
+  run.outputs = outputs;
+  run.heldout_best_loss = {0xFFFFFFFE, -4, 80, model::LossKind::kMse};
+  const model::DerivedSamples derived{hash_of(1), hash_of(2), hash_of(3), hash_of(4),
+                                      Hash(),     hash_of(5), outputs};
   put(PutEvaluation{evaluation});
   put(PutJob{job});
   put(PutUpload{upload});
@@ -415,6 +424,8 @@ TEST_P(ControlStoreTest, KeepsEveryFieldOverReopening) {
   const auto e = *store_->evaluation(evaluation.id);
   EXPECT_EQ(e.confusion, evaluation.confusion);
   EXPECT_EQ(e.loss, evaluation.loss);
+  EXPECT_EQ(e.outputs, outputs) << "floats come back bit by bit";
+  EXPECT_EQ(e.scores, evaluation.scores);
   const auto j = *store_->job(job.id);
   EXPECT_EQ(j.state, job.state);
   EXPECT_EQ(j.result_key, job.result_key);
@@ -426,6 +437,10 @@ TEST_P(ControlStoreTest, KeepsEveryFieldOverReopening) {
   EXPECT_EQ(r.effective, run.effective);
   EXPECT_FALSE(r.effective.batch.has_value());
   EXPECT_EQ(r.before, run.before);
+  EXPECT_EQ(r.outputs, outputs);
+  EXPECT_EQ(r.heldout_best_loss, run.heldout_best_loss);
+  EXPECT_EQ(r.before_loss, model::Loss{});
+  EXPECT_EQ(store_->derived(hash_of(1), hash_of(2))->outputs, outputs);
   EXPECT_EQ(store_->derived(hash_of(1), hash_of(2))->sample_set_hash, hash_of(5));
   EXPECT_TRUE(store_->derived(hash_of(1), hash_of(2))->test.is_zero());
   const auto m = *store_->model(model_of(1).hash);

@@ -251,6 +251,51 @@ TEST(TrainPc, AutoencodersLearnTheirInput) {
   }
 }
 
+// The sum of the inputs, and a difference.
+data::Dataset sums() {
+  data::Dataset d = blobs(data::Dtype::kF32);
+  d.class_names.clear();
+  d.outputs = 2;
+  for (std::uint32_t s = 0; s < d.samples(); ++s) {
+    float sum = 0;
+    for (std::uint32_t i = 0; i < 12; ++i) sum += d.value(s, i);
+    d.targets.push_back(sum);
+    d.targets.push_back(d.value(s, 11) - d.value(s, 3));
+    d.labels[s] = 0;
+  }
+  d.target_min = d.target_max = {d.targets[0], d.targets[1]};
+  for (std::size_t i = 0; i < d.targets.size(); ++i) {
+    d.target_min[i % 2] = std::min(d.target_min[i % 2], d.targets[i]);
+    d.target_max[i % 2] = std::max(d.target_max[i % 2], d.targets[i]);
+  }
+  return d;
+}
+
+TEST(TrainPc, RegressionsLearnTheirTargetsAndSayTheirScale) {
+  const auto d = sums();
+  for (const char* arch : {"", "dense24,relu,dense"}) {
+    SCOPED_TRACE(arch);
+    TrainPcOptions o;
+    o.hidden = {16};
+    o.arch = arch;
+    o.epochs = 30;
+    TrainPcFigures figures;
+    const auto net = train_pc(d, o, no_report, &figures);
+    ASSERT_TRUE(net.ok()) << net.status();
+    EXPECT_EQ(net->task, compiler::Task::kRegress);
+    // Of targets spread over -100..100 with a standard deviation of about 35.
+    EXPECT_LT(figures.mse, 60) << "not learnt";
+    EXPECT_EQ(figures.mse_in_units, -1) << "two scales";
+    ASSERT_EQ(net->calibration.target_scale.size(), 2u);
+    EXPECT_FLOAT_EQ(net->calibration.target_scale[0], 200 / (d.target_max[0] - d.target_min[0]));
+    const auto files = package(*net, false);
+    ASSERT_TRUE(files.ok()) << files.status();
+    EXPECT_THAT(files->manifest, testing::HasSubstr("\"targets\""));
+    const auto same = train_pc(d, o, no_report);
+    EXPECT_EQ(package(*same, false)->image, files->image) << "not reproducible";
+  }
+}
+
 TEST(TrainPc, Fp32IsTrainedWithTheSameRecipe) {
   TrainPcOptions o;
   o.arch = "dense16,relu,dense";
