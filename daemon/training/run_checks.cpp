@@ -103,7 +103,7 @@ Status check_task(const model::Model& model, const model::Dataset& dataset) {
       if (dataset.n_classes > model.n_classes)
         return mismatch("CLASS_MISMATCH", absl::StrCat("has ", model.n_classes),
                         "Use a model with at least as many classes.");
-      if (dataset.outputs != 0)
+      if (dataset.outputs != 0 || dataset.n_classes == 0)
         return mismatch("CLASS_MISMATCH", absl::StrCat("tells ", model.n_classes, " classes apart"),
                         "Use a model for regression, or a dataset with labels.");
       return absl::OkStatus();

@@ -215,6 +215,10 @@ class SimRig {
            run(id).state == state;
   }
   store::ControlThread& control() { return *control_; }
+  std::string blob(const Hash& hash) {
+    const auto get = [this, hash](store::ControlStore&) { return stores_.blobs->get(hash); };
+    return control_->call_sync(get).value_or("");
+  }
 
  private:
   SystemClock clock_;
