@@ -174,12 +174,16 @@ void set_dfp16(const std::vector<double>& weights, const std::vector<double>& bi
 Result<Network> to_dfp16(const Network& net) {
   if (net.arithmetic != Arithmetic::kInteger)
     return absl::InvalidArgumentError(absl::StrCat("model '", net.name, "' is DFP16 already"));
-  if (net.calibration.ce_scale == 0)
+  const bool classes = net.task == Task::kClassify;
+  if (classes && net.calibration.ce_scale == 0)
     return absl::InvalidArgumentError(
         absl::StrCat("model '", net.name, "' has no scale of its logits: needed for DFP16"));
   Network out = net;
   out.arithmetic = Arithmetic::kDfp16;
   out.input_exponent = net.input_storage == Storage::kU8 ? -8 : -7;
+  // Without classes the outputs' steps are those of the integer net, and so are the targets.
+  const int steps = net.task == Task::kAutoencode ? out.input_exponent : -7;
+  if (net.task == Task::kRegress) out.target_exponent = -7;
   out.calibration.ce_scale = 0;
   out.calibration.target_correct.clear();
   out.calibration.target_wrong.clear();
@@ -194,7 +198,8 @@ Result<Network> to_dfp16(const Network& net) {
     if (!tie_tensors(net.layers[n], static_cast<std::uint16_t>(n + 1), scales))
       return refused(net.layers[n]);
   const auto logits = static_cast<std::uint16_t>(net.layers.size());
-  const double logit_step = net.calibration.ce_scale / (256.0 * kLog2E);
+  const double logit_step =
+      classes ? net.calibration.ce_scale / (256.0 * kLog2E) : std::ldexp(1.0, steps);
   if (!scales.set(0, std::ldexp(1.0, out.input_exponent)) || !scales.set(logits, logit_step))
     return refused(net.layers.back());
   // The others: hidden layers first to last.

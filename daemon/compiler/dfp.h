@@ -23,7 +23,8 @@ Block<std::int32_t> block32(const std::vector<double>& reals);
 void set_dfp16(const std::vector<double>& weights, const std::vector<double>& bias, Layer& l);
 
 // The same function in DFP16, graphs too: weights and biases as set_dfp16, real values instead of
-// clips; ReLU stays. Logits are in units of the softmax, so that cross-entropy needs no scale.
+// clips; ReLU stays. Logits are in units of the softmax, so that cross-entropy needs no scale;
+// without classes a step of the integer net's outputs is 2^-7.
 // Errors: INVALID_ARGUMENT (no cross-entropy scale, not an integer network), UNIMPLEMENTED (scales
 // of channels that differ in an average; sums whose terms have other scales than real ones do).
 Result<Network> to_dfp16(const Network& net);

@@ -66,7 +66,7 @@ struct QatTrainer::Impl {
   const QatSamples train;
   const QatOptions options;
   QatNet net;
-  QatMatrix x, y, delta;  // y: targets of a regression
+  QatMatrix x, wanted, delta;  // wanted: targets of a regression
   std::vector<std::uint8_t> labels;
 
   // Source position of every value of one sample in the order of the network.
@@ -94,11 +94,12 @@ struct QatTrainer::Impl {
                     std::uint32_t n) {
     const std::uint64_t outputs = compiler::count_of(net.arch().layers.back().out_shape);
     const float unit = std::ldexp(1.0f, kQatInputExp);
-    y.resize(n, static_cast<Eigen::Index>(outputs));
+    wanted.resize(n, static_cast<Eigen::Index>(outputs));
     for (std::uint32_t r = 0; r < n; ++r) {
       const std::int8_t* t =
           from.targets + (order != nullptr ? order[first + r] : first + r) * outputs;
-      for (Eigen::Index c = 0; c < y.cols(); ++c) y(r, c) = static_cast<float>(t[c]) * unit;
+      for (Eigen::Index c = 0; c < wanted.cols(); ++c)
+        wanted(r, c) = static_cast<float>(t[c]) * unit;
     }
   }
 
@@ -140,7 +141,7 @@ struct QatTrainer::Impl {
       return loss / static_cast<double>(z.cols());
     }
     if (options.task == compiler::Task::kRegress) {
-      delta -= y;
+      delta -= wanted;
       const double loss = delta.cast<double>().squaredNorm();
       delta *= kRegressionGain / n;
       return loss / static_cast<double>(z.cols());

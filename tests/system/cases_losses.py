@@ -140,6 +140,21 @@ def test_autoencoder_trains_on_boards(bin_dir):
         assert "ANOMALY SCORE" in text and "P95" in text, text
 
 
+def test_regression_in_dfp16(bin_dir):
+    """The same in int16 with shared exponents: resident, streamed, replayed."""
+    with World(bin_dir) as world:
+        prepare_sums(world)
+        world.ctl("pc-train", "--data", "sums", "--hidden", 16, "--epochs", 20, "--name", "adder16", "--dfp16", timeout=300)
+        world.add_sim("sim", SIM)
+        common = ("train", "--board", "sim", "--model", "adder16", "--data", "drifted", "--rule", "dfp16", "--policy", "fixed",
+                  "--batch", 8, "--epochs", 4, "--evaluate", "--detach")
+        ended = [world.wait_run(world.ctl(*common, *extra)["id"]) for extra in ((), ("--streamed",))]
+        assert ended[0]["final_state_hash"] == ended[1]["final_state_hash"], ended
+        assert ended[0]["effective"]["loss"] == "MSE" and ended[0]["effective"]["rule_set"] == "DFP16", ended[0]["effective"]
+        assert mean(ended[0]["after_loss"]) < mean(ended[0]["before_loss"]) / 4, ended[0]
+        world.ctl("run", "replay", ended[0]["id"], timeout=120)
+
+
 def test_losses_refuse_what_does_not_fit(bin_dir):
     """Labels for a regression, another count of targets, cross-entropy: one clear error, and nothing begins."""
     with World(bin_dir) as world:

@@ -152,10 +152,10 @@ TEST(LossChecks, EachMismatchIsOneClearError) {
   parts.dataset.heldout = 20;
   parts.dataset.outputs = 3;
   const auto shapes = [&] {
-    return std::string(check_shapes(parts.model, parts.dataset, false).message());
+    return std::string(training::check_shapes(parts.model, parts.dataset, false).message());
   };
   const auto settings = [&](const model::HyperParams& asked) {
-    return std::string(check_settings(parts, asked, nullptr).message());
+    return std::string(training::check_settings(parts, asked, nullptr).message());
   };
   EXPECT_EQ(shapes(), "dataset 'data' has 3 targets; model 'net' is a regression of 2 values");
   parts.dataset.outputs = 0;
