@@ -134,16 +134,13 @@ struct QatTrainer::Impl {
   double loss_gradient(const QatMatrix& z) {
     delta = z;
     const auto n = static_cast<float>(z.rows());
-    if (options.task == compiler::Task::kAutoencode) {
-      delta -= x;
+    if (options.task != compiler::Task::kClassify) {
+      delta -= options.task == compiler::Task::kRegress ? wanted : x;
       const double loss = delta.cast<double>().squaredNorm();
-      delta *= 2.0f / (n * static_cast<float>(z.cols())) * kAutoencoderGain;
-      return loss / static_cast<double>(z.cols());
-    }
-    if (options.task == compiler::Task::kRegress) {
-      delta -= wanted;
-      const double loss = delta.cast<double>().squaredNorm();
-      delta *= kRegressionGain / n;
+      // A sample pulls no harder than a wrong class would: many outputs far off would tear the
+      // layers in front to pieces.
+      for (Eigen::Index r = 0; r < z.rows(); ++r)
+        delta.row(r) *= 1 / (n * std::max(delta.row(r).norm(), 1.0f));
       return loss / static_cast<double>(z.cols());
     }
     double loss = 0;
@@ -158,7 +155,6 @@ struct QatTrainer::Impl {
     }
     return loss;
   }
-  static constexpr float kAutoencoderGain = 32, kRegressionGain = 0.5f;
 
   void start_grid() {
     const auto n = std::min<std::uint64_t>(

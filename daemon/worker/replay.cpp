@@ -2,6 +2,8 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
+
 #include "worker/host_model.h"
 
 namespace odt::worker {
@@ -24,8 +26,9 @@ Status load_weights(const std::string& blob, HostTrainer& host) {
   return absl::OkStatus();
 }
 
+// score: right answers or, without classes, the loss as the guard tells it (rule 1.10).
 struct Heldout {
-  std::uint32_t correct = 0, total = 0;
+  std::uint32_t score = 0, total = 0;
 };
 
 Result<Heldout> eval_heldout(HostTrainer& host, const HostSamples& samples) {
@@ -33,9 +36,10 @@ Result<Heldout> eval_heldout(HostTrainer& host, const HostSamples& samples) {
   h.total = samples.get().count;
   if (h.total == 0) return h;
   std::uint64_t loss = 0;
-  if (odt_trainer_eval(host.get(), &samples.get(), 0, h.total, &h.correct, &loss, nullptr) !=
-      ODT_OK)
+  if (odt_trainer_eval(host.get(), &samples.get(), 0, h.total, &h.score, &loss, nullptr) != ODT_OK)
     return absl::InternalError("the held-out set cannot be evaluated");
+  if (host.model().task != ODT_TASK_CLASSIFY)
+    h.score = static_cast<std::uint32_t>(std::min<std::uint64_t>(loss, 0xFFFFFFFE));
   return h;
 }
 
@@ -49,7 +53,7 @@ class Replay {
     if (heldout_.get().count > 0) {
       Heldout start;
       ODT_ASSIGN(start, eval_heldout(host_, heldout_));
-      odt_trainer_set_start(host_.get(), start.correct, start.total);
+      odt_trainer_set_start(host_.get(), start.score, start.total);
     }
     const std::uint32_t epochs = request_.spec.epochs;
     for (std::uint32_t e = 0; e < epochs; ++e) {
@@ -73,7 +77,7 @@ class Replay {
     Heldout h;
     ODT_ASSIGN(h, eval_heldout(host_, heldout_));
     odt_epoch_record_t rec{};
-    if (odt_trainer_end_epoch(host_.get(), h.correct, h.total, &rec, &error) != ODT_OK)
+    if (odt_trainer_end_epoch(host_.get(), h.score, h.total, &rec, &error) != ODT_OK)
       return host_status(error);
     const Hash hash = to_hash(rec.state_hash);
     verdict_.epoch_hashes.push_back(hash);

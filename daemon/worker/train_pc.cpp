@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
+#include <absl/strings/str_replace.h>
 
 #include <algorithm>
 #include <cmath>
@@ -192,7 +193,10 @@ Result<Prepared> prepare(const data::Dataset& d, const TrainPcOptions& o) {
       autoencode ? ArchOutput{d.shape, "an autoencoder gives what it reads"}
       : regress  ? ArchOutput{{d.outputs}, absl::StrCat("the dataset has ", d.outputs, " targets")}
                  : ArchOutput{{n_classes}, absl::StrCat("the dataset has ", n_classes, " classes")};
-  ODT_ASSIGN(p.arch, parse_arch(plain ? arch_of_hidden(o.hidden) : o.arch, d.shape, output));
+  std::string arch = plain ? arch_of_hidden(o.hidden) : o.arch;
+  // Squared errors pull hard at first: without batch norm units die of it.
+  if (plain && (autoencode || regress)) arch = absl::StrReplaceAll(arch, {{"relu", "bn,relu"}});
+  ODT_ASSIGN(p.arch, parse_arch(arch, d.shape, output));
   ODT_ASSIGN(p.qat.augment, parse_augment(o.augment));
   if (p.qat.augment.any() && p.arch.input.size() != 3)
     return absl::InvalidArgumentError("augment: needs a network that begins with planes [C,H,W]");

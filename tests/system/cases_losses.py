@@ -22,12 +22,13 @@ def write_sums(path, n, seed, drift=False):
     return path
 
 
-def write_digits(path, n, seed, dim=True, odd=False):
-    """8x8 images of three strokes with noise, as rows of a CSV; dim: of less contrast; odd: strokes of other kinds."""
+def write_strokes(path, n, seed, dim=True, odd=False):
+    """8x8 images of one upright or level stroke and noise, a row each; dim: of less contrast; odd: slanted strokes."""
     rng = random.Random(seed)
-    strokes = [[(i, 3) for i in range(8)], [(3, i) for i in range(8)], [(i, i) for i in range(8)]]
+    level = [[(y, x) for x in range(8)] for y in range(8)]
+    strokes = level + [[(y, x) for y in range(8)] for x in range(8)]
     if odd:
-        strokes = [[(0, i) for i in range(8)] + [(7, i) for i in range(8)], [(i, 7 - i) for i in range(8)]]
+        strokes = [[(y, (y + i) % 8) for y in range(8)] for i in range(8)]
     lines = []
     for _ in range(n):
         image = [[rng.randrange(24) for _ in range(8)] for _ in range(8)]
@@ -54,11 +55,11 @@ def prepare_sums(world):
 
 
 def prepare_digits(world):
-    """Model "coder" (64-12-64, an autoencoder of strokes), and data "dim" of a sensor that has lost contrast."""
+    """Model "coder" (64-24-64, an autoencoder of strokes), and data "dim" of a sensor that has lost contrast."""
     none = ("--label-column", "-")
-    import_table(world, write_digits(world.root / "strokes.csv", 800, 1, dim=False), *none)
-    world.ctl("pc-train", "--data", "strokes", "--hidden", 12, "--epochs", 12, "--name", "coder", timeout=300)
-    import_table(world, write_digits(world.root / "dim.csv", 500, 2), *none, "--train", 320, "--heldout", 80, "--test", 100)
+    import_table(world, write_strokes(world.root / "strokes.csv", 2500, 1, dim=False), *none)
+    world.ctl("pc-train", "--data", "strokes", "--hidden", 24, "--epochs", 12, "--name", "coder", timeout=300)
+    import_table(world, write_strokes(world.root / "dim.csv", 500, 2), *none, "--train", 320, "--heldout", 80, "--test", 100)
 
 
 def train(world, board, model, data, *extra):
@@ -130,7 +131,7 @@ def test_autoencoder_trains_on_boards(bin_dir):
         assert run["outputs"]["task"] == "AUTOENCODE" and run["outputs"]["count"] == 64, run["outputs"]
         assert mean(run["after_loss"]) < mean(run["before_loss"]) / 2, run
         check_losses(world, run, 320)
-        import_table(world, write_digits(world.root / "odd.csv", 60, 3, odd=True), "--label-column", "-", "--train", 2,
+        import_table(world, write_strokes(world.root / "odd.csv", 60, 3, odd=True), "--label-column", "-", "--train", 2,
                      "--heldout", 2, "--test", 50)
         good, odd = (world.ctl("eval", "--board", "sim", "--data", name, timeout=60) for name in ("dim", "odd"))
         scores = good["scores"]
