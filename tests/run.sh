@@ -113,6 +113,7 @@ suite_gates() {
   check gates/repository-words tests/gates/check_words.sh
   check gates/file-length tests/gates/check_length.sh
   check gates/exit-codes tests/gates/check_exit.sh
+  check gates/failure-reports tests/gates/check_reports.sh
 }
 
 suite_web() {

@@ -165,6 +165,7 @@ Status Daemon::Impl::make_rooms() {
   options.fleet.tcp_dial = config.dial;
   options.fleet.serial_allow = config.serial_allow;
   options.fleet.tls = config.tls;
+  options.fleet.version = ODT_VERSION;
   options.fleet.link.insecure_tcp = config.insecure_tcp;
   if (!config.bauds.empty()) options.fleet.link.baud_list = config.bauds;
   options.resume_deadline = seconds(config.resume_deadline_s);

@@ -27,8 +27,8 @@ struct SerialRule {
   bool rts_cts = false;
 };
 struct DialTarget {
-  std::string address;   // "host:port"
-  BoardUid expect_uid;   // empty: any board
+  std::string address;     // "host:port"
+  BoardUid expect_uid;     // empty: any board
   std::string tls_name{};  // in the peer's certificate; empty: host
   bool tls = false;
   bool serial_line = false;  // a raw serial server (ser2net, QEMU): its line may damage bytes
@@ -41,6 +41,7 @@ struct FleetOptions {
   std::vector<SerialRule> serial_allow;
   std::size_t max_boards = 4096;  // rows; a stranger beyond is turned away, who is known comes in
   session::LinkOptions link;      // host_id is set from the store's gateway id
+  std::string version;            // of odtd; boards of another are warned of; empty: not judged
   link::TlsFiles tls;             // for "tls:" of all kinds
   std::chrono::milliseconds view_interval{200};
   std::chrono::milliseconds rescan_interval{2000};

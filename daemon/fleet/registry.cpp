@@ -213,6 +213,7 @@ asio::awaitable<void> Registry::admit(std::string endpoint,
   entry.status = model::BoardStatus::kOnline;
   entry.sink = std::make_shared<Sink>(*this, uid, generation);
   log(2, "board " + entry.board.name + " is online at " + endpoint);
+  judge_version(endpoint, session->hello());
   listener_.on_board_up(uid, session);
   session->set_sink(entry.sink.get());
 }

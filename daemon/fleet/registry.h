@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   asio::awaitable<void> admit(std::string endpoint, std::shared_ptr<session::BoardSession> session);
   asio::awaitable<bool> answers(std::shared_ptr<session::BoardSession> session);
   asio::awaitable<void> quarantine(std::string endpoint, BoardUid uid, std::string held_by);
+  void judge_version(const std::string& endpoint, const model::HelloInfo& hello);
   // A warning in the store and the log; of one place, code and board once in ten minutes.
   asio::awaitable<void> warn(std::string endpoint, model::Reason reason, BoardUid uid);
   asio::awaitable<void> board_down(BoardUid uid, std::uint64_t generation, Status why);
@@ -126,6 +128,8 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   void scan_once();
   std::vector<model::Port> seen_now() const;
   void merge_scan(const std::vector<model::Port>& seen);
+  PortEntry* adopted_elsewhere(const model::Port& found);
+  bool follow_adopted(PortEntry& entry, const model::Port& found);
   PortEntry& port_entry(const std::string& path);
   asio::awaitable<void> scan_loop();
   asio::awaitable<void> view_loop();
@@ -144,6 +148,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   std::vector<std::unique_ptr<session::LinkRunner>> listeners_;
   std::shared_ptr<link::TlsContext> listen_tls_;
   std::map<std::string, std::int64_t> warned_us_;  // place and uid -> last duplicate warning
+  std::set<std::string> told_versions_;            // "uid version" of firmware that differs
   AsyncMutex board_writes_;
   Signal wake_, rescan_;
   std::unique_ptr<link::PortWatch> watch_;

@@ -26,6 +26,15 @@ std::vector<model::Port> to_ports(const std::vector<link::PortInfo>& found) {
   return out;
 }
 
+void copy_identity(const model::Port& from, model::Port& to) {
+  to.by_id = from.by_id;
+  to.by_path = from.by_path;
+  to.usb_vid = from.usb_vid;
+  to.usb_pid = from.usb_pid;
+  to.usb_serial = from.usb_serial;
+  to.description = from.description;
+}
+
 bool same_device(const model::Port& a, const model::Port& b) {
   return a.usb_vid == b.usb_vid && a.usb_pid == b.usb_pid && a.usb_serial == b.usb_serial;
 }
@@ -163,8 +172,47 @@ std::vector<model::Port> Registry::seen_now() const {
   return options_.scan_ports ? options_.scan_ports() : to_ports(link::scan_ports());
 }
 
+// An adopted port that leads to the device found under another path: adopted by a link of
+// /dev/serial, or the device got another number.
+Registry::PortEntry* Registry::adopted_elsewhere(const model::Port& found) {
+  for (auto& [path, entry] : ports_) {
+    if (!entry.port.adopted || path == found.path) continue;
+    const bool by_link = path == found.by_id || path == found.by_path;
+    if (by_link || (!found.by_id.empty() && entry.port.by_id == found.by_id && !entry.present))
+      return &entry;
+  }
+  return nullptr;
+}
+
+// True: `found` is opened as the adoption says, and needs nothing else.
+bool Registry::follow_adopted(PortEntry& entry, const model::Port& found) {
+  PortEntry* adopted = entry.port.adopted ? nullptr : adopted_elsewhere(found);
+  if (adopted == nullptr) return false;
+  const std::string& name = adopted->port.path;
+  if (name == found.by_id || name == found.by_path) {
+    adopted->present = true;
+    copy_identity(found, adopted->port);
+    stop_runner(entry);
+    entry.port.state = model::PortState::kUnclaimed;
+    entry.port.reason = {"OTHER_NAME", "opened as " + name, ""};
+    start_runner(*adopted);
+    return true;
+  }
+  stop_runner(*adopted);
+  adopted->port.state = model::PortState::kGone;
+  adopted->port.reason = {"MOVED", "the device is at " + found.path + " now", ""};
+  entry.link = adopted->link;
+  entry.port.baud = adopted->port.baud;
+  entry.port.expect_uid = adopted->port.expect_uid;
+  entry.port.allowed = true;
+  start_runner(entry);
+  return true;
+}
+
 void Registry::merge_scan(const std::vector<model::Port>& seen) {
-  for (auto& [path, entry] : ports_) entry.present = false;
+  for (auto& [path, entry] : ports_)
+    entry.present = std::any_of(seen.begin(), seen.end(),
+                                [&path](const model::Port& p) { return p.path == path; });
   for (const auto& found : seen) {
     PortEntry& entry = port_entry(found.path);
     entry.present = true;
@@ -179,12 +227,9 @@ void Registry::merge_scan(const std::vector<model::Port>& seen) {
                      "Adopt the port again if it is yours."};
       continue;
     }
-    port.by_id = found.by_id;
-    port.by_path = found.by_path;
-    port.usb_vid = found.usb_vid;
-    port.usb_pid = found.usb_pid;
-    port.usb_serial = found.usb_serial;
-    port.description = found.description;
+    copy_identity(found, port);
+    if (follow_adopted(entry, found)) continue;
+    if (port.reason.code == "MOVED" || port.reason.code == "OTHER_NAME") port.reason = {};
     const SerialRule* rule = match_rule(options_.serial_allow, port);
     port.allowed = rule != nullptr;
     if (rule != nullptr) {
@@ -208,7 +253,8 @@ void Registry::merge_scan(const std::vector<model::Port>& seen) {
       ++it;
     } else if (entry.port.adopted) {
       // Adopted ports outside the list (a pty, a port that comes back) are tried all the same.
-      if (entry.port.reason.code != "OTHER_DEVICE") start_runner(entry);
+      if (entry.port.reason.code != "OTHER_DEVICE" && entry.port.reason.code != "MOVED")
+        start_runner(entry);
       ++it;
     } else {
       // A later device under this path must be judged afresh.
@@ -256,10 +302,7 @@ asio::awaitable<Result<model::Port>> Registry::adopt(CallContext ctx, std::strin
     // Adopting again means the device that is there now.
     for (const auto& found : seen_now())
       if (found.path == path) {
-        value.usb_vid = found.usb_vid;
-        value.usb_pid = found.usb_pid;
-        value.usb_serial = found.usb_serial;
-        value.description = found.description;
+        copy_identity(found, value);
       }
     value.reason = {};
   }

@@ -1,3 +1,7 @@
+#include <charconv>
+#include <optional>
+
+#include "fleet/port_rules.h"
 #include "fleet/registry.h"
 
 // Who may not come in: duplicates, refused connections, and what the operator hears of them.
@@ -14,7 +18,33 @@ std::string place_of(const std::string& endpoint) {
              : endpoint;
 }
 
+// "0.1.7" -> {0, 1}; nothing where it does not begin with two numbers.
+std::optional<std::pair<int, int>> release_of(const std::string& version) {
+  std::pair<int, int> out;
+  const char* const end = version.data() + version.size();
+  const auto major = std::from_chars(version.data(), end, out.first);
+  if (major.ec != std::errc() || major.ptr == end || *major.ptr != '.') return std::nullopt;
+  if (std::from_chars(major.ptr + 1, end, out.second).ec != std::errc()) return std::nullopt;
+  return out;
+}
+
 }  // namespace
+
+// Another release works as far as both know: said once of a board and version.
+void Registry::judge_version(const std::string& endpoint, const model::HelloInfo& hello) {
+  const auto ours = release_of(options_.version), theirs = release_of(hello.fw_version);
+  if (!ours || !theirs || *ours == *theirs) return;
+  const std::string version = sanitize_name(hello.fw_version);
+  if (!told_versions_.insert(hello.uid.hex() + " " + version).second) return;
+  const bool older = *theirs < *ours;
+  model::Reason reason{
+      older ? "FIRMWARE_OLDER" : "FIRMWARE_NEWER",
+      "firmware " + version + " of board " + hello.uid.hex() + " is " +
+          (older ? "older" : "newer") + " than this odtd (" + options_.version +
+          "); it trains, without what only one of them knows",
+      older ? "Update the board's firmware when convenient." : "Update odtd when convenient."};
+  asio::co_spawn(io_, warn(endpoint, std::move(reason), hello.uid), Detached{});
+}
 
 asio::awaitable<bool> Registry::answers(std::shared_ptr<session::BoardSession> session) {
   // A long transfer may hold the queue: any frame since the question counts as an answer.

@@ -43,6 +43,9 @@ struct LinkOptions {
   // First wait for a HELLO_ACK; doubles with each of the three tries.
   std::chrono::milliseconds hello_timeout{500};
   std::chrono::milliseconds rto_start{250}, rto_min{25}, rto_max{5000};
+  // So long a request is repeated in one session while the board shows that it lives (an erase of
+  // its flash); a mute one is asked for its HELLO after five tries.
+  std::chrono::milliseconds slow_answer{15000};
   std::chrono::milliseconds backoff_min{500}, backoff_max{30000};
   bool insecure_tcp = false;  // listen on other than loopback addresses without TLS
   // Of a listener: it speaks TLS. Of a dialler: for endpoints "tls:host:port".

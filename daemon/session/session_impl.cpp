@@ -153,7 +153,9 @@ asio::awaitable<Result<wire::Answer>> SessionImpl::exchange(std::string payload)
   for (int round = 0, tries = 0; round < kRounds && restarts < kMaxRestarts;) {
     const std::uint32_t incarnation = incarnation_;
     pending_ = {true, next_request_++, std::nullopt};
-    for (tries = 0; tries < kTries; ++tries) {
+    const SteadyTime first = now();
+    const auto patient = [&] { return last_seen_ > first && now() - first < options_.slow_answer; };
+    for (tries = 0; tries < kTries || patient(); ++tries) {
       const SteadyTime sent = now();
       pipe_->send({FRAME_REQ, 0, pending_.id, payload});
       const bool woken = co_await wait_answer(sent, incarnation);

@@ -23,6 +23,13 @@ asio::awaitable<Result<model::DeviceState>> SessionImpl::get_state(bool with_has
 
 asio::awaitable<Result<model::DeviceState>> SessionImpl::start_run(StartRun start) {
   const auto self = shared_from_this();
+  // A list that is longer than the board's array would make the whole message undecodable.
+  const std::size_t layers = start.spec.hyper.layer_k.size();
+  if (hello_.max_layers != 0 && layers > hello_.max_layers) {
+    co_return absl::ResourceExhaustedError("the run names k of " + std::to_string(layers) +
+                                           " layers; the board takes " +
+                                           std::to_string(hello_.max_layers));
+  }
   const wire::request::StartRun request{
       start.run_id,       start.attempt,        start.spec,    start.expect_state,
       start.from_weights, start.expect_weights, start.steering};

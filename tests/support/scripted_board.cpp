@@ -137,7 +137,8 @@ void ScriptedBoard::on_hello(const wire::Frame& frame) {
   pb::HelloAck ack;
   ack.set_proto(proto);
   ack.set_uid(uid);
-  ack.set_board("scripted");
+  ack.set_board(board_name);
+  if (max_layers != 0) ack.set_max_layers(max_layers);
   ack.set_core("host");
   ack.set_fw_version("0.1.0");
   ack.set_boot_id(boot_id);
@@ -174,8 +175,11 @@ void ScriptedBoard::on_req(const wire::Frame& frame) {
       answer(request, response);
     }
     cached_ = response.SerializeAsString();
+    ready_ = std::chrono::steady_clock::now();
+    if (request.has_xfer_open()) ready_ += slow_open;
+    if (request.has_xfer_commit()) ready_ += slow_commit;
   }
-  respond(frame.id);
+  if (std::chrono::steady_clock::now() >= ready_) respond(frame.id);
 }
 
 void ScriptedBoard::answer(const Request& request, Response& response) {

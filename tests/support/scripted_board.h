@@ -35,6 +35,8 @@ class ScriptedBoard : public std::enable_shared_from_this<ScriptedBoard> {
   std::string offered;              // what a transfer to the host reads
   std::uint32_t offered_version = 7;
   std::size_t ring = 16;
+  std::string board_name = "scripted";
+  std::uint32_t max_layers = 0;  // 0: does not say
 
   // ---- misbehaviour
   bool mute = false;  // says nothing
@@ -43,6 +45,8 @@ class ScriptedBoard : public std::enable_shared_from_this<ScriptedBoard> {
   int drop_chunks_out = 0, accept_first = 0;  // answers ACCEPTED so many times before the result
   bool lie_about_prefix = false;
   std::chrono::milliseconds delay_response{0};
+  // XFER_OPEN and COMMIT are worked on so long, unanswered; PINGs are answered.
+  std::chrono::milliseconds slow_open{0}, slow_commit{0};
   // Replaces the answer where it returns true.
   std::function<bool(const Request&, Response&)> on_request;
 
@@ -103,6 +107,7 @@ class ScriptedBoard : public std::enable_shared_from_this<ScriptedBoard> {
   asio::steady_timer writable_;
   std::uint32_t last_request_ = 0, last_committed_ = 0;
   std::string cached_;
+  std::chrono::steady_clock::time_point ready_{};  // of the cached answer
   Incoming in_;
   Outgoing out_;
   std::map<std::uint32_t, std::string> events_;

@@ -275,7 +275,7 @@ TEST_F(WatchHubTest, ConflatedTopicsSendTheLatestAtTheirRate) {
   EXPECT_EQ(consumer->last().next_seq(), 301);
 }
 
-TEST_F(WatchHubTest, ASlowLosslessWatcherGetsResyncAndBoundedMemory) {
+TEST_F(WatchHubTest, Report17_ASlowLosslessWatcherGetsResyncAndBoundedMemory) {
   WatchOptions options;
   options.behind_limit_bytes = 20'000;
   make(options);
@@ -353,6 +353,39 @@ TEST_F(WatchHubTest, ConflatedTelemetryCountsWhatItDrops) {
     return !r.empty() && r.back().telemetry_size() == 1 && r.back().telemetry(0).step() == 500;
   }));
   EXPECT_EQ(consumer->steps().size() + consumer->last().dropped(), 500u);
+}
+
+// Ten minutes at 100 events a second, of which it takes none: it costs one response, and it is told
+// how much it has missed. Who reads has everything.
+TEST_F(WatchHubTest, Report17_AWatcherThatNeverReadsCostsNothingAndIsToldOfTheGap) {
+  const Uuid run = new_uuid();
+  constexpr std::uint32_t kEvents = 600 * 100;
+  const auto slow = watch({topic(TopicKind::kTelemetry, false, run)});
+  ASSERT_TRUE(slow->until(snapshot_done));
+  slow->hold(true);
+  std::uint32_t step = 0;
+  for (int second = 0; second < 600; ++second) {
+    for (int i = 0; i < 100; ++i) append(run, 1, ++step);
+    if (second % 100 == 99) flush();
+  }
+  flush();
+  const auto quick = watch({topic(TopicKind::kTelemetry, true, run)});
+  EXPECT_TRUE(quick->until([](const auto& r) {
+    return !r.empty() && r.back().telemetry_size() > 0 &&
+           r.back().telemetry(r.back().telemetry_size() - 1).step() == kEvents;
+  }));
+  const std::size_t while_held = slow->steps().size();
+  EXPECT_LE(while_held, 2u);
+  slow->hold(false);
+  ASSERT_TRUE(slow->until([](const auto& r) {
+    return !r.empty() && r.back().telemetry_size() == 1 && r.back().telemetry(0).step() == kEvents;
+  }));
+  std::uint64_t dropped = 0;
+  slow->until([&](const auto& r) {
+    for (const auto& response : r) dropped += response.dropped();
+    return true;
+  });
+  EXPECT_EQ(slow->steps().size() + dropped, kEvents);
 }
 
 TEST_F(WatchHubTest, UpdateAddsWithASnapshotAndRemoves) {

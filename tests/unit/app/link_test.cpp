@@ -87,7 +87,7 @@ TEST(Session, StaleSessionGetsNeedHelloAtMostOncePer200Ms) {
   EXPECT_TRUE(rig.take(FRAME_NEED_HELLO).has_value());
 }
 
-TEST(Session, EchoesOfItsOwnFramesAreDropped) {
+TEST(Session, Report03_EchoesOfItsOwnFramesAreDropped) {
   BoardRig rig;
   rig.hello();
   rig.send(FRAME_RSP, 1, "x");
@@ -120,7 +120,7 @@ TEST(Session, ByeEndsIt) {
   EXPECT_TRUE(rig.take(FRAME_NEED_HELLO).has_value());
 }
 
-TEST(Link, ModemManagerProbeAndBootTextDoNotCostTheHello) {
+TEST(Link, Report21_ModemManagerProbeAndBootTextDoNotCostTheHello) {
   BoardRig rig;
   rig.send_raw("AT\rATE1\r");
   rig.send_raw(std::string(300, '\x7e'));
@@ -130,7 +130,7 @@ TEST(Link, ModemManagerProbeAndBootTextDoNotCostTheHello) {
   EXPECT_EQ(rig.hello().proto(), 1u);
 }
 
-TEST(Link, UnknownTypeAndOversizeAreAnsweredAndTheLinkStaysUp) {
+TEST(Link, Report13_UnknownTypeAndOversizeAreAnsweredAndTheLinkStaysUp) {
   BoardRig rig;
   rig.hello();
   pb::LinkErr e;
@@ -151,7 +151,7 @@ TEST(Link, UnknownTypeAndOversizeAreAnsweredAndTheLinkStaysUp) {
   EXPECT_FALSE(rig.request(get_state()).has_error());
 }
 
-TEST(Link, AStartedFrameIsFinishedAndALogIsRefusedWhole) {
+TEST(Link, Report01_AShortWriteIsFinishedAndALogIsRefusedWhole) {
   BoardRig rig;
   rig.hello();
   rig.accept_bytes(10);  // a short write, then none
@@ -240,7 +240,7 @@ TEST(Requests, ResetAnswersFirst) {
   EXPECT_TRUE(rig.reset_seen());
 }
 
-TEST(Requests, ABoardThatCannotResetSaysSo) {
+TEST(Requests, Report15_ABoardThatCannotResetSaysSo) {
   RigOptions o;
   o.can_reset = false;
   BoardRig rig(o);
@@ -258,6 +258,61 @@ TEST(Requests, TwoBoardsInOneProcessDoNotShareAnything) {
   load(a, golden_part(0, 16));
   EXPECT_TRUE(b.hello().model_hash().empty());
   EXPECT_EQ(a.hello().model_hash().size(), 16u);
+}
+
+TEST(Link, Report13_MoreLayersThanTheBoardTakesIsAnsweredAndTheLinkStaysUp) {
+  BoardRig rig;
+  const std::string train = golden_part(0, 40);
+  load(rig, train);
+  auto spec = small_spec(train);
+  spec.set_layer_k(std::string(17, 8));
+  const auto refused = rig.request(start_request(spec));
+  ASSERT_TRUE(refused.has_error());
+  EXPECT_EQ(refused.error().code(), pb::STATUS_CODE_INVALID_ARGUMENT);
+  EXPECT_FALSE(rig.request(get_state()).has_error());
+  spec.clear_layer_k();
+  EXPECT_FALSE(rig.request(start_request(spec)).has_error()) << "nothing was half-taken";
+}
+
+// The host reads 1 kB/s and the board floods it with log lines while it trains.
+TEST(Link, Report16_ASlowReaderAndALogFloodLoseNoAnswerAndNoStep) {
+  BoardRig rig;
+  const std::string train = golden_part(0, 40);
+  load(rig, train);
+  rig.request(start_request(small_spec(train)));
+  rig.accept_bytes(0);
+  const auto slow_ms = [&rig](int ms) {
+    for (int i = 0; i < ms; i++) {
+      app_log(&rig.app(), 2, "a line of the log that is fairly long and says nothing");
+      rig.accept_bytes(1);
+      rig.turns(static_cast<int>(1000 / rig.step_us));
+    }
+  };
+  slow_ms(3000);  // every ring is full by now
+  rig.take();
+  rig.send(FRAME_REQ, rig.last_request() + 1, get_state().SerializeAsString());
+  int waited = 0;
+  while (!rig.take(FRAME_RSP) && waited < 5000) {
+    slow_ms(10);
+    waited += 10;
+  }
+  EXPECT_LE(waited, 1000) << "ms of the board's clock until the answer was through";
+  EXPECT_EQ(rig.bad_frames(), 0u);
+  EXPECT_GT(rig.app().logs.dropped_total, 1000u);
+  // Reading fast again: what was missed is asked for, and every step is there once.
+  rig.accept_bytes(SIZE_MAX);
+  rig.settle();
+  rig.request(get_state());  // the rig counts it again: the cached answer
+  pb::Request refill;
+  refill.mutable_get_telemetry_from()->set_event_id(1);
+  const auto range = rig.request(refill).telemetry();
+  rig.settle();
+  std::map<std::uint32_t, std::string> seen;
+  for (const auto& [id, event] : rig.events) seen[id] = event.SerializeAsString();
+  for (std::uint32_t id = range.first(); id < range.next(); id++) {
+    EXPECT_TRUE(seen.contains(id)) << "event " << id << " is in the ring and was not sent again";
+  }
+  EXPECT_EQ(rig.bad_frames(), 0u);
 }
 
 }  // namespace

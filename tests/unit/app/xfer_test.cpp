@@ -134,7 +134,7 @@ TEST(Resume, GoesOnInANewSessionWhereThePrefixAgrees) {
   EXPECT_FALSE(rig.commit(image).has_error());
 }
 
-TEST(Resume, StartsAnewAfterAbortResetOrOtherContent) {
+TEST(Resume, Report10_StartsAnewAfterAbortResetOrOtherContent) {
   BoardRig rig;
   const std::string image = golden_image();
   const auto part = [&] {

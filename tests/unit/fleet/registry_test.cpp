@@ -39,7 +39,7 @@ class RegistryTest : public testing::Test {
   Library library;
 };
 
-TEST_F(RegistryTest, FirstSightMakesARowAndLossShows) {
+TEST_F(RegistryTest, Report06_AnotherPortIsTheSameRowAndLossShows) {
   Rig rig(library);
   auto board = rig.make_board(1);
   ASSERT_TRUE(rig.connect(1, board));
@@ -168,7 +168,7 @@ TEST_F(RegistryTest, LabelsOfABoardAreLimitedInAll) {
   EXPECT_EQ(stored(board->uid).labels.size(), 40u);
 }
 
-TEST_F(RegistryTest, MuteOldLinkIsTakenOver) {
+TEST_F(RegistryTest, Report09_AMuteOldLinkIsTakenOver) {
   Rig rig(library);
   auto one = rig.make_board(1), two = rig.make_board(1);
   ASSERT_TRUE(rig.connect(1, one));
@@ -261,6 +261,94 @@ TEST_F(RegistryTest, AdoptionIsKeptOverARestart) {
   EXPECT_EQ(reason_of(configured.status()), "PORT_CONFIGURED");
 }
 
+TEST_F(RegistryTest, Report06_AnAdoptedBoardIsFollowedToItsNewPort) {
+  Rig rig(library);
+  const auto device = [this](const std::string& path) {
+    model::Port port = serial(path, 0x0451, 0xbef3);
+    port.usb_serial = "ML1";
+    port.by_id = "/dev/serial/by-id/usb-TI_XDS110_ML1-if00";
+    return port;
+  };
+  const auto adopt = [&](const std::string& path) {
+    return rig.ask<model::Port>(
+        [&](Done<model::Port> done) { rig.fleet().adopt_port(rig.ctx(), path, 115200, {}, done); });
+  };
+  plug(rig, {device("/dev/ttyACM0")});
+  ASSERT_TRUE(rig.wait_until([&] { return port_in_view(rig, "/dev/ttyACM0").has_value(); }));
+  ASSERT_TRUE(adopt("/dev/ttyACM0").ok());
+  auto board = rig.make_board(5);
+  ASSERT_TRUE(rig.connect_to("/dev/ttyACM0", board));
+  ASSERT_TRUE(rig.wait_online(board));
+  rig.drop(board);
+  plug(rig, {device("/dev/ttyACM1")});
+  ASSERT_TRUE(rig.wait_until([&] { return rig.opened("/dev/ttyACM1"); }));
+  ASSERT_TRUE(rig.wait_until([&] {
+    const auto old = port_in_view(rig, "/dev/ttyACM0");
+    return old && old->reason.code == "MOVED";
+  }));
+  EXPECT_FALSE(rig.opened("/dev/ttyACM0"));
+  ASSERT_TRUE(rig.connect_to("/dev/ttyACM1", board));
+  ASSERT_TRUE(rig.wait_online(board));
+  EXPECT_EQ(rig.fleet().view()->boards.size(), 1u);
+  // And back.
+  rig.drop(board);
+  plug(rig, {device("/dev/ttyACM0")});
+  ASSERT_TRUE(rig.wait_until([&] { return rig.opened("/dev/ttyACM0"); }));
+  EXPECT_TRUE(rig.wait_until([&] { return !rig.opened("/dev/ttyACM1"); }));
+}
+
+TEST_F(RegistryTest, APortAdoptedByItsIdIsOpenedUnderThatNameOnly) {
+  Rig rig(library, [](training::OrchestratorOptions& o) {
+    fleet::SerialRule rule;
+    rule.vid_pid = "0451:bef3";
+    o.fleet.serial_allow.push_back(rule);
+  });
+  model::Port device = serial("/dev/ttyACM0", 0x0451, 0xbef3);
+  device.by_id = "/dev/serial/by-id/usb-TI_XDS110_ML1-if00";
+  const auto adopted = rig.ask<model::Port>([&](Done<model::Port> done) {
+    rig.fleet().adopt_port(rig.ctx(), device.by_id, 0, {}, done);
+  });
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  plug(rig, {device});
+  ASSERT_TRUE(rig.wait_until([&] {
+    const auto port = port_in_view(rig, "/dev/ttyACM0");
+    return port && port->reason.code == "OTHER_NAME";
+  }));
+  EXPECT_TRUE(rig.opened(device.by_id));
+  EXPECT_FALSE(rig.opened("/dev/ttyACM0")) << "one device, opened twice";
+}
+
+TEST_F(RegistryTest, Report18_AnotherFirmwareVersionIsWarnedOfOnce) {
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  Rig rig(library, [&](training::OrchestratorOptions& o) {
+    o.fleet.version = "0.7.2";
+    o.log = [&](int, const std::string& text) {
+      const std::lock_guard lock(mutex);
+      if (text.find("than this odtd") != std::string::npos) warnings.push_back(text);
+    };
+  });
+  const auto said = [&] {
+    const std::lock_guard lock(mutex);
+    return warnings;
+  };
+  auto older = rig.make_board(1), same = rig.make_board(2), newer = rig.make_board(3);
+  older->fw_version = "0.6.9";
+  same->fw_version = "0.7.0-rc1";
+  newer->fw_version = "0.8.0";
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(rig.connect(1, older) && rig.connect(2, same) && rig.connect(3, newer));
+    ASSERT_TRUE(rig.wait_online(older) && rig.wait_online(same) && rig.wait_online(newer));
+    for (const auto& board : {older, same, newer}) rig.drop(board);
+    ASSERT_TRUE(rig.wait_until([&] { return stored(newer->uid).status == BoardStatus::kOffline; }));
+  }
+  ASSERT_TRUE(rig.wait_until([&] { return said().size() == 2; }));
+  for (const auto& text : said()) {
+    const bool is_older = text.find("0.6.9") != std::string::npos;
+    EXPECT_NE(text.find(is_older ? "older" : "newer"), std::string::npos) << text;
+  }
+}
+
 TEST_F(RegistryTest, OnlyAnOfflineBoardIsForgotten) {
   Rig rig(library);
   auto board = rig.make_board(1);
@@ -303,6 +391,23 @@ TEST(PortRulesTest, EveryFieldGivenMustMatch) {
   EXPECT_FALSE(matches("0483:374b", "other", ""));
   EXPECT_FALSE(matches("", "", "*usb-0:3:*"));
   EXPECT_FALSE(matches("", "", ""));  // an empty rule allows nothing
+}
+
+TEST(PortRulesTest, Report23_NamesFromBoardsCannotLeaveAFolderOrALine) {
+  EXPECT_EQ(fleet::sanitize_name("../../etc/passwd"), ".._.._etc_passwd");
+  EXPECT_EQ(fleet::sanitize_name("a\x1b[2J\nb"), "a__2J_b");
+  EXPECT_EQ(fleet::sanitize_name(std::string(1000, 'x')).size(), 32u);
+}
+
+TEST(PortRulesTest, LinesFollowTheProfileUnlessSaid) {
+  fleet::SerialRule rule;
+  EXPECT_TRUE(fleet::lines_of(rule).dtr && fleet::lines_of(rule).rts);
+  rule.profile = "esp";
+  EXPECT_FALSE(fleet::lines_of(rule).dtr || fleet::lines_of(rule).rts);
+  rule.dtr = true;
+  EXPECT_TRUE(fleet::lines_of(rule).dtr);
+  EXPECT_FALSE(fleet::lines_of(rule).rts);
+  EXPECT_FALSE(fleet::profile_lines("arduino").ok());
 }
 
 TEST(PortRulesTest, HostPort) {

@@ -116,7 +116,7 @@ TEST_F(KeepaliveTest, NextIsNeverInThePastWhileUp) {
   }
 }
 
-TEST(Backoff, DoublesWithJitterToTheCap) {
+TEST(Backoff, Report07_DoublesWithJitterToTheCap) {
   Backoff backoff(milliseconds(500), milliseconds(30000), system_random());
   milliseconds base(500);
   for (int i = 0; i < 12; ++i) {

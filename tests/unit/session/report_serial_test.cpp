@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "link/serial_link.h"
+#include "odt/device/v1/device.pb.h"
 #include "runner_fixture.h"
 
 // Failure reports of other products (design/device-link.md, section 2) about serial ports; their
@@ -113,6 +114,60 @@ TEST_F(RunnerTest, Report06_TheBoardComesBackUnderAnotherName) {
   EXPECT_EQ(host_.session->hello().uid.str(), second->uid);
   EXPECT_EQ(host_.states.back(), model::PortState::kOnline);
   std::filesystem::remove(name);
+}
+
+// 3 s, 60 s and 10 min at a thousandth of their length: the shortest waits are as many as ever.
+TEST_F(RunnerTest, Report07_APortThatIsAwayForLongIsTakenEachTimeItComesBack) {
+  const std::string name =
+      (std::filesystem::temp_directory_path() / ("odt_away_" + std::to_string(::getpid())))
+          .string();
+  std::filesystem::remove(name);
+  std::unique_ptr<test::PtyPair> pty;
+  std::shared_ptr<test::ScriptedBoard> board;
+  const auto plug = [&] {
+    pty = std::make_unique<test::PtyPair>(io_);
+    std::filesystem::create_symlink(pty->path(), name);
+    board = board_on(*pty);
+  };
+  plug();
+  options_.backoff_min = milliseconds(1);
+  options_.backoff_max = milliseconds(30);
+  run_endpoint(name);
+  ASSERT_TRUE(online(1));
+  int sessions = 1;
+  for (const int away : {3, 60, 600}) {
+    std::filesystem::remove(name);
+    board->hang_up();
+    pty->hang_up();
+    ASSERT_TRUE(test::run_until(io_, [&] { return sink_.closed == sessions; }));
+    test::run_for(io_, milliseconds(away));
+    EXPECT_EQ(host_.states.back(), model::PortState::kGone);
+    plug();
+    ASSERT_TRUE(online(++sessions)) << "after " << away;
+  }
+  std::filesystem::remove(name);
+}
+
+TEST_F(RunnerTest, Report15_ABoardWithoutCapabilitiesComesBackFromAReset) {
+  test::PtyPair pty(io_);
+  const auto board = board_on(pty);
+  board->on_request = [](const test::ScriptedBoard::Request& request,
+                         test::ScriptedBoard::Response& response) {
+    if (!request.has_reset()) return false;
+    response.mutable_error()->set_code(device::v1::STATUS_CODE_UNIMPLEMENTED);
+    response.mutable_error()->set_text("no reset");
+    return true;
+  };
+  run_endpoint(pty.path());
+  ASSERT_TRUE(online(1));
+  EXPECT_EQ(host_.session->hello().caps, 0u);
+  const Status asked = test::run(io_, host_.session->reset());
+  EXPECT_TRUE(absl::IsUnimplemented(asked)) << asked;
+  EXPECT_TRUE(host_.online()) << "a refusal is no loss";
+  board->reboot();
+  board->emit_step(1);
+  ASSERT_TRUE(online(2));
+  EXPECT_TRUE(test::run(io_, host_.session->get_state(false)).ok());
 }
 
 TEST_F(RunnerTest, Report08_TwoProgramsOnOnePort) {

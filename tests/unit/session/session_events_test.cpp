@@ -130,7 +130,7 @@ TEST_F(SessionTest, AHoleThatTheBoardDoesNotFillIsGivenUpSoon) {
   EXPECT_EQ(steps_text(sink_.steps), "0 gap1 2");
 }
 
-TEST_F(SessionTest, ABoardWithoutRefillGetsAGapAndTheSessionLives) {
+TEST_F(SessionTest, Report15_ABoardWithoutRefillGetsAGapAndTheSessionLives) {
   start();
   board_->on_request = [](const pb::Request&, pb::Response& r) {
     r.mutable_error()->set_code(pb::STATUS_CODE_UNIMPLEMENTED);

@@ -24,6 +24,7 @@ class SessionTest : public testing::Test {
     options_.rto_start = milliseconds(40);
     options_.rto_min = milliseconds(10);
     options_.rto_max = milliseconds(200);
+    options_.slow_answer = milliseconds(3000);
     make_link(false);
   }
 

@@ -40,7 +40,7 @@ TEST_F(SessionTest, MtuOutOfRangeIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(connect()));
 }
 
-TEST_F(SessionTest, BootTextAndGarbageBeforeHelloAck) {
+TEST_F(SessionTest, Report04_BootTextAtAnotherBaudBeforeHelloAck) {
   std::string junk;
   for (int i = 0; i < 300; ++i) junk.push_back(static_cast<char>(0x80 + i % 0x80));
   board_->send_raw(junk + "ets Jun  8 2016 00:22:57\r\n");
@@ -48,7 +48,7 @@ TEST_F(SessionTest, BootTextAndGarbageBeforeHelloAck) {
   EXPECT_EQ(board_->hellos, 1);
 }
 
-TEST_F(SessionTest, EchoOfOurOwnFramesIsDropped) {
+TEST_F(SessionTest, Report03_EchoOfOurOwnFramesIsDropped) {
   start();
   board_->send_frame(FRAME_REQ, 1, "echo");
   board_->send_frame(FRAME_PING, 2, "");
@@ -56,7 +56,7 @@ TEST_F(SessionTest, EchoOfOurOwnFramesIsDropped) {
   EXPECT_GE(session_->stats().crc_errors, 2u);
 }
 
-TEST_F(SessionTest, ALostAnswerCostsOneRetryAndIsExecutedOnce) {
+TEST_F(SessionTest, Report14_ALostAnswerCostsOneRetryAndIsExecutedOnce) {
   start();
   board_->drop_responses = 1;
   const auto state = test::run(io_, session_->get_state(false));
@@ -67,7 +67,7 @@ TEST_F(SessionTest, ALostAnswerCostsOneRetryAndIsExecutedOnce) {
   EXPECT_EQ(session_->stats().retries, 1u);
 }
 
-TEST_F(SessionTest, ALateAnswerIsNotTakenForTheNextOne) {
+TEST_F(SessionTest, Report11_ALateAnswerIsNotTakenForTheNextOne) {
   start();
   // Answers carry the number of the request; each comes after 1.2 RTO.
   std::uint32_t number = 0;
@@ -120,7 +120,7 @@ TEST_F(SessionTest, TheBoardsRefusalKeepsItsWords) {
   EXPECT_TRUE(session_->alive());
 }
 
-TEST_F(SessionTest, OversizeSaysTheLimitAndTheLinkStaysUp) {
+TEST_F(SessionTest, Report13_OversizeSaysTheLimitAndTheLinkStaysUp) {
   start();
   board_->on_request = [&](const pb::Request&, pb::Response&) {
     pb::LinkErr e;
@@ -138,7 +138,7 @@ TEST_F(SessionTest, OversizeSaysTheLimitAndTheLinkStaysUp) {
   EXPECT_TRUE(test::run(io_, session_->identify(1)).ok());
 }
 
-TEST_F(SessionTest, ARequestOverTheMtuIsNotSent) {
+TEST_F(SessionTest, Report13_ARequestOverTheMtuIsNotSent) {
   board_->mtu = 128;
   start();
   BoardSession::StartRun run;
@@ -152,12 +152,55 @@ TEST_F(SessionTest, ARequestOverTheMtuIsNotSent) {
 }
 
 TEST_F(SessionTest, UnansweredRequestSaysHelloAndGoesOn) {
+  options_.slow_answer = milliseconds(0);
+  make_link(false);
   start();
   board_->drop_responses = 5;
   const auto state = test::run(io_, session_->get_state(false));
   ASSERT_TRUE(state.ok()) << state.status();
   EXPECT_EQ(board_->hellos, 2);
   EXPECT_TRUE(session_->alive());
+}
+
+// It erases its flash for longer than five tries take, and answers PINGs meanwhile: the same
+// request is repeated, never a second one; the last step (the checksum) is slow too.
+TEST_F(SessionTest, Report12_ASlowFirstAndLastStepOfATransfer) {
+  start();
+  board_->slow_open = milliseconds(1500);
+  board_->slow_commit = milliseconds(900);
+  const auto data = std::make_shared<const std::string>(3000, 'x');
+  const Status sent =
+      test::run(io_, session_->send(model::Resource::kModelImage, 0, data, 0, {}, {}));
+  ASSERT_TRUE(sent.ok()) << sent;
+  EXPECT_EQ(board_->held[1], *data);
+  EXPECT_EQ(board_->executed, 2) << "OPEN and COMMIT, each once";
+  EXPECT_EQ(board_->hellos, 1) << "the session was kept";
+  EXPECT_EQ(sink_.closed, 0);
+  EXPECT_GT(session_->stats().retries, 5u);
+}
+
+TEST_F(SessionTest, Report13_MoreLayersThanTheBoardTakesAreNotSent) {
+  board_->max_layers = 4;
+  start();
+  BoardSession::StartRun run;
+  run.run_id.bytes.fill(1);
+  run.spec.hyper.layer_k.assign(5, 8);
+  const auto refused = test::run(io_, session_->start_run(run));
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  EXPECT_NE(refused.status().message().find("5 layers; the board takes 4"), std::string_view::npos)
+      << refused.status();
+  EXPECT_EQ(board_->requests, 0);
+  EXPECT_TRUE(session_->alive());
+}
+
+TEST_F(SessionTest, Report23_HostileNamesAreMadeHarmless) {
+  board_->board_name = "e\x1b[2Jvil\n../../etc";
+  ASSERT_TRUE(connect().ok());
+  for (const char c : session_->hello().board_type) {
+    EXPECT_GE(c, ' ');
+    EXPECT_NE(c, '\x7f');
+  }
+  EXPECT_LE(session_->hello().board_type.size(), 64u);
 }
 
 TEST_F(SessionTest, NeedHelloOfTheSameBootResumesForTheCaller) {
@@ -273,7 +316,7 @@ TEST_F(SessionTest, HangUpEndsTheSession) {
       io_, [&] { return sink_.closed == 1; }, milliseconds(1000)));
 }
 
-TEST_F(SessionTest, HostileFramesDoNoHarm) {
+TEST_F(SessionTest, Report23_HostileFramesDoNoHarm) {
   start();
   for (const int type : {0x80, 0x84, 0x83, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8A, 0xFF}) {
     board_->send_frame(static_cast<std::uint8_t>(type), 0xFFFFFFFF, std::string(200, '\xff'));

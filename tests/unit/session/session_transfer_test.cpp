@@ -88,7 +88,7 @@ TEST_F(TransferTest, ANewSessionInMidTransferResumesAtThePrefix) {
   EXPECT_EQ(board_->hellos, 2);
 }
 
-TEST_F(TransferTest, AnotherPrefixOnTheBoardStartsAfresh) {
+TEST_F(TransferTest, Report10_AnotherPrefixOnTheBoardStartsAfresh) {
   start();
   const auto data = content(60000);
   bool forgotten = false;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
 #include <random>
 
 namespace odt::session {
@@ -120,6 +122,46 @@ TEST(Windows, AnyLossEndsInTheWholeContent) {
     ASSERT_TRUE(send.done());
     ASSERT_EQ(got, content);
   }
+}
+
+// kB/s of 64 KiB in chunks of 512 over a line of `baud` with `one_way` seconds each way; time is
+// counted, not measured.
+double goodput(double baud, double one_way, std::uint32_t chunks_in_window) {
+  constexpr std::uint32_t kSize = 65536, kChunk = 512, kOverhead = 8 + 4 + 3 + 2 + 8;
+  const double byte = 10 / baud;
+  SendWindow send(0, kSize, chunks_in_window * kChunk, kChunk);
+  ReceiveWindow receive(0, kSize, chunks_in_window * kChunk);
+  std::multimap<double, std::function<void()>> events;
+  double now = 0, line_free = 0, back_free = 0;
+  std::function<void()> transmit = [&] {
+    while (const auto span = send.next()) {
+      line_free = std::max(line_free, now) + (span->size + kOverhead) * byte;
+      events.emplace(line_free + one_way, [&, span] {
+        const auto out = receive.on_chunk({span->offset, std::string(span->size, 'x')});
+        if (!out.answer) return;
+        back_free = std::max(back_free, now) + (kOverhead + 8) * byte;
+        events.emplace(back_free + one_way, [&, window = *out.answer] {
+          send.on_window(window);
+          transmit();
+        });
+      });
+    }
+  };
+  transmit();
+  while (!send.done() && !events.empty()) {
+    const auto next = events.begin();
+    now = next->first;
+    const auto action = next->second;
+    events.erase(next);
+    action();
+  }
+  return send.done() ? kSize / now / 1000 : 0;
+}
+
+TEST(Windows, Report20_UsbLatencyDoesNotStopTheLine) {
+  EXPECT_LT(goodput(921600, 0.008, 1), 30) << "what stop-and-wait gives";
+  EXPECT_GE(goodput(921600, 0.008, 4), 80);
+  EXPECT_GE(goodput(115200, 0.008, 2), 10);
 }
 
 }  // namespace

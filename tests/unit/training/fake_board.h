@@ -27,6 +27,7 @@ class FakeBoard : public std::enable_shared_from_this<FakeBoard> {
   std::uint32_t ram_bytes = 0;  // 0: no limit
   std::uint32_t max_batch = 64;
   std::uint32_t caps = 0;  // 0: not told
+  std::string fw_version = "0.1.0";
   std::chrono::milliseconds step_time{1};
   // Hears of each operation before it is done; an error is its answer. May call drop() or reset().
   std::function<Status(const std::string& op)> before;

@@ -19,7 +19,7 @@ FakeSession::FakeSession(std::shared_ptr<FakeBoard> board) : board_(std::move(bo
   hello_.uid = b.uid;
   hello_.board_type = b.board_type;
   hello_.core = b.core;
-  hello_.fw_version = "0.1.0";
+  hello_.fw_version = b.fw_version;
   hello_.boot_id = b.boot_id;
   hello_.max_layers = 16;
   hello_.max_batch = b.max_batch;

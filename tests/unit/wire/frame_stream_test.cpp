@@ -82,7 +82,7 @@ TEST(FrameStream, OneByteAtATime) {
   EXPECT_EQ(seen.frames[0].payload, std::string(300, '\0'));
 }
 
-TEST(FrameStream, MtuAndOneMore) {
+TEST(FrameStream, Report13_MtuAndOneMore) {
   Seen seen;
   seen.stream.feed(encode_frame({FRAME_EVENT, 1, 1, std::string(FRAME_MTU_MAX, 'x')}));
   EXPECT_EQ(seen.frames.size(), 1u);
@@ -95,7 +95,7 @@ TEST(FrameStream, MtuAndOneMore) {
   EXPECT_EQ(seen.frames.size(), 2u);
 }
 
-TEST(FrameStream, BootTextIsConsoleAndCostsNoFrame) {
+TEST(FrameStream, Report02_LogTextBetweenFramesIsConsoleAndCostsNoFrame) {
   Seen seen;
   seen.stream.feed("ets Jun  8 2016 00:22:57\r\nrst:0x1 (POWERON)\r\n" +
                    encode_frame({FRAME_HELLO_ACK, 1, 0, "a"}));
@@ -105,7 +105,7 @@ TEST(FrameStream, BootTextIsConsoleAndCostsNoFrame) {
   EXPECT_EQ(seen.bad, 0);
 }
 
-TEST(FrameStream, GarbageBeforeAFrameCostsNoFrame) {
+TEST(FrameStream, Report04_GarbageBeforeAFrameCostsNoFrame) {
   std::mt19937 random(7);
   std::string garbage;
   for (int i = 0; i < 300; ++i) garbage.push_back(static_cast<char>(0x80 | random() % 0x80));
@@ -114,7 +114,7 @@ TEST(FrameStream, GarbageBeforeAFrameCostsNoFrame) {
   EXPECT_EQ(seen.frames.size(), 1u);
 }
 
-TEST(FrameStream, TextInsideAFrameLosesThatFrameOnly) {
+TEST(FrameStream, Report02_LogTextInsideAFrameLosesThatFrameOnly) {
   std::string wire = encode_frame({FRAME_EVENT, 1, 1, std::string(100, 'q')});
   wire.insert(40, "[00:00:01] WRN something happened\r\n");
   Seen seen;
@@ -131,7 +131,7 @@ TEST(FrameStream, PanicWithoutDelimiterComesWithFlush) {
   EXPECT_EQ(seen.lines, (std::vector<std::string>{"HardFault at 0x08001234"}));
 }
 
-TEST(FrameStream, ConsoleLinesAreSanitisedAndBounded) {
+TEST(FrameStream, Report23_ConsoleLinesAreSanitisedAndBounded) {
   Seen seen;
   seen.stream.feed("evil \x1b[2J title" + std::string(1000, 'y') + '\0');
   ASSERT_FALSE(seen.lines.empty());
