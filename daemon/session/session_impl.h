@@ -31,7 +31,7 @@ struct EndpointMemory {
   };
   struct Partial {
     model::Resource resource{};
-    std::uint32_t index = 0, size = 0, crc32 = 0, acked = 0;
+    std::uint32_t index = 0, size = 0, crc32 = 0, batch_id = 0, acked = 0;
   };
   std::map<Boot, std::uint32_t> next_event;
   std::map<Boot, Partial> partial;

@@ -81,7 +81,7 @@ asio::awaitable<Status> SessionImpl::send(model::Resource resource, std::uint32_
     open.resume_offset = 0;
     if (held != memory_->partial.end() && held->second.resource == resource &&
         held->second.index == index && held->second.size == open.size &&
-        held->second.crc32 == open.crc32) {
+        held->second.crc32 == open.crc32 && held->second.batch_id == batch_id) {
       open.resume_offset = held->second.acked;
     }
     open.prefix_crc = wire::crc32(std::string_view(*content).substr(0, open.resume_offset));
@@ -114,7 +114,8 @@ asio::awaitable<Status> SessionImpl::send_once(wire::XferOpen open,
   begin_transfer(open.xfer_id);
   const Status pushed = co_await push_window(*opened, open.xfer_id, content, progress, &acked);
   end_transfer();
-  memory_->partial[boot()] = {open.resource, open.index, open.size, open.crc32, acked};
+  memory_->partial[boot()] = {open.resource, open.index,    open.size,
+                              open.crc32,    open.batch_id, acked};
   if (closed_ || worth_retry(pushed)) co_return pushed;
   // A refusal in a WINDOW is a code only; the answer to COMMIT says what is wrong.
   const Status committed =

@@ -133,7 +133,7 @@ void Orchestrator::Impl::on_board_down(const BoardUid& uid, const Status&) {
 }
 
 void Orchestrator::Impl::on_step(const BoardUid& uid, const model::TelemetryFrame& frame) {
-  env_->registry->note_step(uid, frame.step + 1);
+  if (frame.gap == 0) env_->registry->note_step(uid, frame.step + 1);
   RunTask* task = task_of_job(uid);
   if (task == nullptr) return;
   const bool other = !frame.run_id.is_zero() && frame.run_id != task->id();

@@ -124,6 +124,8 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
 
   // run_streamed.cpp: batches over the link.
   asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);
+  void tell_gap(std::uint32_t step);
+  asio::awaitable<void> load_records();
   void keep_streamed(std::uint32_t step, model::TelemetryFrame frame);
   asio::awaitable<Status> last_streamed(Session session, std::uint32_t steps);
   asio::awaitable<Status> streamed_step(Session session, std::uint32_t step);
@@ -159,6 +161,9 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   bool train_loaded_ = false, heldout_loaded_ = false, test_loaded_ = false;
 
   std::map<std::pair<std::uint32_t, std::uint32_t>, model::EpochResult> known_epochs_;
+  // Step records of a run that the board holds: where the next one belongs.
+  bool records_known_ = false;
+  std::uint32_t record_attempt_ = 0, next_record_ = 0, early_record_ = UINT32_MAX;
   bool epochs_loaded_ = false;
   std::deque<model::EpochResult> inbox_;
   std::optional<model::JobChanged> job_news_;

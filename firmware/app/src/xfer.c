@@ -219,9 +219,9 @@ static void open_in(app_t* app, const odt_device_v1_XferOpen* o, response_t* r) 
     x->index = (uint8_t)o->index;
     x->size = o->size;
     x->crc_want = o->crc32;
-    x->batch_id = o->batch_id;
     x->active = true;
   }
+  x->batch_id = o->batch_id; /* a transfer that is taken up again may have another */
   x->id = o->xfer_id;
   x->gap = false;
   x->progress_ms = app_now(app);

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "session/link_runner.h"
+#include "push.h"
 #include "support/virtual/virtual_world.h"
 
 namespace {
@@ -16,28 +16,6 @@ namespace {
 using namespace odt;
 
 constexpr std::size_t kBytes = 256 * 1024;
-
-class Host final : public session::LinkHost {
- public:
-  bool on_session(const std::string&, std::shared_ptr<session::BoardSession> s) override {
-    session = std::move(s);
-    return true;
-  }
-  void on_port_state(const std::string&, model::PortState, const model::Reason&) override {}
-  std::shared_ptr<session::BoardSession> session;
-};
-
-// Samples as the board checks them: header, labels, rows.
-std::string content() {
-  const std::uint32_t length = 196, count = static_cast<std::uint32_t>(kBytes / (length + 1));
-  std::string out("ODTS\1\0\1\0", 8);
-  for (const std::uint32_t v : {count, length})
-    for (int i = 0; i < 4; ++i) out += static_cast<char>(v >> (8 * i));
-  out.append((count + 3) / 4 * 4, '\0');
-  std::mt19937 random(1);
-  for (std::size_t i = 0; i < std::size_t{count} * length; ++i) out += static_cast<char>(random());
-  return out;
-}
 
 double measure(int loss_per_mille, std::uint64_t seed, const std::string& image) {
   test::VirtualTime time(seed);
@@ -53,11 +31,11 @@ double measure(int loss_per_mille, std::uint64_t seed, const std::string& image)
   session::LinkOptions options;
   options.tcp_lossy = true;
   options.open = [&world](const std::string& endpoint) { return world.open(endpoint); };
-  Host host;
+  bench::Host host;
   const auto runner = session::make_link_runner(io, time, "tcp:" + world.address(0), options, host);
   runner->start();
   while (!host.session) io.run_one();
-  const auto samples = std::make_shared<const std::string>(content());
+  const auto samples = std::make_shared<const std::string>(bench::samples_of(kBytes));
   const auto model = std::make_shared<const std::string>(image);
   Status status;
   double rate = 0;
@@ -82,20 +60,10 @@ double measure(int loss_per_mille, std::uint64_t seed, const std::string& image)
   std::exit(1);
 }
 
-std::string read(const char* path) {
-  std::string out;
-  if (std::FILE* file = std::fopen(path, "rb")) {
-    char buffer[4096];
-    while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, file)) out.append(buffer, n);
-    std::fclose(file);
-  }
-  return out;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string image = argc == 2 ? read(argv[1]) : "";
+  const std::string image = argc == 2 ? odt::bench::read(argv[1]) : "";
   if (image.empty()) {
     std::fputs("usage: bench_goodput IMAGE.odtm\n", stderr);
     return 2;
