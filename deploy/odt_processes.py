@@ -113,7 +113,7 @@ class Processes:
 
     def sim_board(self, name, uid, extra=()):
         return self.start(name, [str(self.bin / "odt-sim-board"), "--uid", uid,
-                                 "--connect", self.address_of("listen"), *extra])
+                                 "--connect", self.address_of("listen"), *map(str, extra)])
 
     def qemu_board(self, name, board, uid, where=None, keep=False, extra=()):
         """A QEMU board that dials odtd; where "host:port": it listens there instead. keep: started again when QEMU

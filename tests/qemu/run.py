@@ -80,6 +80,7 @@ def tests_of(bin_dir, folder, state):
            3600 if full else 600)
     for board in NVM_BOARDS:
         yield f"qemu/nvm-{board}", here("nvm.py", board, *common), 300
+    yield "qemu/sim-fleet", here("sim_fleet.py", "--bin", bin_dir), 180
     yield "qemu/kept-mps2_an505", here("kept.py", "mps2_an505", "--bin", bin_dir), 180
     for board in BOARDS[1:]:
         yield f"qemu/hal-{board}", here("hal.py", board, *common), 240
