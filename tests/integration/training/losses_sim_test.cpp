@@ -77,12 +77,12 @@ class LossDir : public DataDir {
     return l;
   }
   odt::testing::NetSpec regression() {
-    odt::testing::NetSpec net;
-    net.input_dims = {kInputs};
-    net.layers = {dense(kInputs, kHidden, true), dense(kHidden, kTargets, false)};
-    net.n_classes = kTargets;
-    net.task = 1;
-    return net;
+    odt::testing::NetSpec spec;
+    spec.input_dims = {kInputs};
+    spec.layers = {dense(kInputs, kHidden, true), dense(kHidden, kTargets, false)};
+    spec.n_classes = kTargets;
+    spec.task = 1;
+    return spec;
   }
   std::string draw(std::uint32_t n) {
     std::vector<std::int8_t> targets;
