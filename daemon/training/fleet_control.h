@@ -3,9 +3,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/call.h"
+#include "model/device.h"
 #include "model/event.h"
 
 // What the API may ask of the fleet. Implemented by training::Orchestrator on the links thread;
@@ -43,6 +45,32 @@ class FleetControl {
   virtual void adopt_port(CallContext ctx, std::string path, std::uint32_t baud,
                           BoardUid expect_uid, Done<model::Port> done) = 0;
   virtual void release_port(CallContext ctx, std::string path, Done<model::Port> done) = 0;
+
+  // Windows of a board's sensor. Errors: NOT_FOUND, UNAVAILABLE (away), UNIMPLEMENTED (CAP 15 is
+  // missing), FAILED_PRECONDITION (a run holds the board), those of the board.
+  struct StartCapture {
+    model::CaptureSettings settings;
+    Hash model;                  // loaded where the board does not hold it; zero: the one it holds
+    bool scale_by_model = true;  // mul, add and shift are those of the model's input stage
+  };
+  struct StopCapture {};
+  struct ListWindows {
+    std::uint32_t from_id = 0;
+  };
+  struct LabelWindow {
+    std::uint32_t id = 0, label = 0;
+    model::SampleRole keep = model::SampleRole::kNone;
+  };
+  struct FeedSensor {
+    std::uint64_t first = 0;  // time step, from the capture's start
+    std::string steps;        // little-endian, whole time steps
+  };
+  using CaptureAct = std::variant<StartCapture, StopCapture, ListWindows, LabelWindow, FeedSensor>;
+  virtual void capture(CallContext ctx, BoardUid uid, CaptureAct act,
+                       Done<model::CaptureState> done) = 0;
+  // The values of a window, as the model's input has them.
+  virtual void read_window(CallContext ctx, BoardUid uid, std::uint32_t id,
+                           Done<std::string> done) = 0;
 
   virtual void create_run(CallContext ctx, model::RunSpec spec, bool dry_run,
                           Done<model::Run> done) = 0;

@@ -396,6 +396,14 @@ void Orchestrator::identify_board(CallContext, BoardUid uid, std::uint32_t secon
 void Orchestrator::reset_board(CallContext, BoardUid uid, Done<bool> done) {
   impl_->carry_out(impl_->reset_board(std::move(uid)), std::move(done));
 }
+void Orchestrator::capture(CallContext, BoardUid uid, CaptureAct act,
+                           Done<model::CaptureState> done) {
+  impl_->carry_out(impl_->capture(std::move(uid), std::move(act)), std::move(done));
+}
+void Orchestrator::read_window(CallContext, BoardUid uid, std::uint32_t id,
+                               Done<std::string> done) {
+  impl_->carry_out(impl_->read_window(std::move(uid), id), std::move(done));
+}
 void Orchestrator::adopt_port(CallContext ctx, std::string path, std::uint32_t baud,
                               BoardUid expect_uid, Done<model::Port> done) {
   impl_->carry_out(impl_->adopt_port(std::move(ctx), std::move(path), baud, std::move(expect_uid)),

@@ -49,6 +49,10 @@ class Orchestrator final : public FleetControl {
   void delete_board(CallContext ctx, BoardUid uid, Done<bool> done) override;
   void identify_board(CallContext ctx, BoardUid uid, std::uint32_t seconds,
                       Done<bool> done) override;
+  void capture(CallContext ctx, BoardUid uid, CaptureAct act,
+               Done<model::CaptureState> done) override;
+  void read_window(CallContext ctx, BoardUid uid, std::uint32_t id,
+                   Done<std::string> done) override;
   void reset_board(CallContext ctx, BoardUid uid, Done<bool> done) override;
   void adopt_port(CallContext ctx, std::string path, std::uint32_t baud, BoardUid expect_uid,
                   Done<model::Port> done) override;

@@ -36,6 +36,9 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   asio::awaitable<Result<bool>> delete_board(CallContext ctx, BoardUid uid);
   asio::awaitable<Result<bool>> identify_board(BoardUid uid, std::uint32_t seconds);
   asio::awaitable<Result<bool>> reset_board(BoardUid uid);
+  // capture_ops.cpp
+  asio::awaitable<Result<model::CaptureState>> capture(BoardUid uid, FleetControl::CaptureAct act);
+  asio::awaitable<Result<std::string>> read_window(BoardUid uid, std::uint32_t id);
   asio::awaitable<Result<model::Port>> adopt_port(CallContext ctx, std::string path,
                                                   std::uint32_t baud, BoardUid expect_uid);
   asio::awaitable<Result<model::Port>> release_port(CallContext ctx, std::string path);
@@ -82,6 +85,11 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   Status require_free(const BoardUid& uid);
   // Key of what a repeated request made the first time; empty: new.
   asio::awaitable<Result<std::string>> seen(CallContext ctx);
+  asio::awaitable<Result<model::CaptureState>> start_capture(BoardUid uid, Session session,
+                                                             FleetControl::StartCapture start);
+  asio::awaitable<Result<model::CaptureState>> list_windows(Session session, std::uint32_t from_id);
+  asio::awaitable<Result<model::CaptureState>> feed_sensor(Session session,
+                                                           FleetControl::FeedSensor feed);
   asio::awaitable<Status> put_weights(Session session, Hash snapshot, Hash model_hash);
 
   struct EvalTask {

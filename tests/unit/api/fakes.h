@@ -72,6 +72,14 @@ class FakeFleet final : public training::FleetControl {
     done(with_reason(absl::UnavailableError("board " + uid.hex() + " is offline"), "BOARD_OFFLINE",
                      "plug it in"));
   }
+  void capture(CallContext, BoardUid uid, CaptureAct act, Done<model::CaptureState> done) override {
+    captures.emplace_back(std::move(uid), std::move(act));
+    done(model::CaptureState{});
+  }
+  void read_window(CallContext, BoardUid, std::uint32_t, Done<std::string> done) override {
+    done(absl::NotFoundError("window is not in memory"));
+  }
+  std::vector<std::pair<BoardUid, CaptureAct>> captures;
   void adopt_port(CallContext, std::string, std::uint32_t, BoardUid,
                   Done<model::Port> done) override {
     done(absl::UnimplementedError("not here"));

@@ -1,0 +1,159 @@
+#include <absl/strings/str_cat.h>
+
+#include <cmath>
+
+#include "data/quantize.h"
+#include "jobs/job_runner.h"
+#include "training/orchestrator_impl.h"
+
+// Windows of a board's sensor: capture, labels, samples that the board keeps.
+namespace odt::training {
+namespace {
+
+constexpr std::uint32_t kCapCapture = 1u << 15;
+
+// Integer source values as the importer quantises them (data/quantize.h): floor((256 x + round(256
+// offset)) * mult / 2^(k + 8)).
+Status scale_by(const data::InputStage& in, model::CaptureSettings& s) {
+  s.mul.clear();
+  s.add.clear();
+  s.shift = 0;
+  if (!in.has_prequant()) return absl::OkStatus();
+  for (std::size_t c = 0; c < in.offset.size(); ++c) {
+    if (in.k[c] != in.k[0])
+      return with_reason(absl::FailedPreconditionError(absl::StrCat(
+                             "the model's input shifts channel ", c, " by ", in.k[c],
+                             " bits and channel 0 by ", in.k[0], ": a capture has one shift")),
+                         "CAPTURE_SCALE", "Give mul, add and shift yourself.");
+    s.mul.push_back(256 * in.mult[c]);
+    s.add.push_back(static_cast<std::int64_t>(std::nearbyint(double{in.offset[c]} * 256)) *
+                    in.mult[c]);
+  }
+  s.shift = in.k[0] + 8u;
+  return absl::OkStatus();
+}
+
+asio::awaitable<Result<data::InputStage>> input_stage(Env& env, Hash model) {
+  const auto key = jobs::manifest_setting(model);
+  const auto read = [key](store::ControlStore& s) { return s.setting(key); };
+  auto hex = co_await env.control.call(read);
+  if (!hex.ok())
+    co_return with_reason(
+        absl::NotFoundError(
+            absl::StrCat("model ", model.hex().substr(0, 12), " is not known here")),
+        "MODEL_UNKNOWN",
+        "Name a model ('odtctl model list'), or give mul, add and shift yourself.");
+  auto raw = from_hex(*hex);
+  if (!raw.ok()) co_return raw.status();
+  auto hash = Hash::from_bytes(std::string(raw->begin(), raw->end()));
+  if (!hash.ok()) co_return hash.status();
+  auto manifest = co_await env.read_blob(*hash);
+  if (!manifest.ok()) co_return manifest.status();
+  co_return data::parse_input_stage(**manifest);
+}
+
+}  // namespace
+
+asio::awaitable<Result<model::CaptureState>> Orchestrator::Impl::start_capture(
+    BoardUid uid, Session session, FleetControl::StartCapture start) {
+  auto free = require_free(uid);
+  if (!free.ok()) co_return free;
+  auto hold = co_await slot(uid).exclusive.lock();
+  auto state = co_await session->get_state(false);
+  if (!state.ok()) co_return state.status();
+  const Hash model = start.model.is_zero() ? state->model_hash : start.model;
+  if (model.is_zero())
+    co_return with_reason(absl::FailedPreconditionError("the board has no model"), "NO_MODEL",
+                          "Name the model whose input the windows are.");
+  if (start.scale_by_model) {
+    auto stage = co_await input_stage(*env_, model);
+    if (!stage.ok()) co_return stage.status();
+    auto scaled = scale_by(*stage, start.settings);
+    if (!scaled.ok()) co_return scaled;
+  }
+  if (state->model_hash != model) {
+    auto loaded = co_await load_image(*env_, session, *state, model);
+    if (!loaded.ok()) co_return loaded;
+    state = co_await session->get_state(true);
+    if (!state.ok()) co_return state.status();
+    env_->registry->note_state(uid, *state);
+  }
+  auto started = co_await session->capture_start(std::move(start.settings));
+  co_return started;
+}
+
+// A board lists what fits an answer: until there is no more.
+asio::awaitable<Result<model::CaptureState>> Orchestrator::Impl::list_windows(
+    Session session, std::uint32_t from_id) {
+  auto all = co_await session->get_windows(from_id);
+  while (all.ok() && all->more && !all->windows.empty()) {
+    auto next = co_await session->get_windows(all->windows.back().id + 1);
+    if (!next.ok()) co_return next.status();
+    auto windows = std::move(all->windows);
+    windows.insert(windows.end(), next->windows.begin(), next->windows.end());
+    all = std::move(next);
+    all->windows = std::move(windows);
+  }
+  co_return all;
+}
+
+asio::awaitable<Result<model::CaptureState>> Orchestrator::Impl::feed_sensor(
+    Session session, FleetControl::FeedSensor feed) {
+  auto state = co_await session->get_windows(UINT32_MAX);
+  if (!state.ok()) co_return state.status();
+  const std::size_t step = state->channels * (state->dtype == 3 ? 2u : 1u);
+  if (step == 0)
+    co_return with_reason(absl::FailedPreconditionError("no capture is under way"), "NO_CAPTURE",
+                          "Start one first.");
+  if (feed.steps.size() % step != 0)
+    co_return absl::InvalidArgumentError(absl::StrCat("steps: ", feed.steps.size(),
+                                                      " bytes; a multiple of ", step, " (",
+                                                      state->channels, " channels)"));
+  const std::size_t most = session::BoardSession::kFeedBytes / step * step;
+  for (std::size_t at = 0; at < feed.steps.size(); at += most) {
+    state = co_await session->feed_sensor(feed.first + at / step, feed.steps.substr(at, most));
+    if (!state.ok()) co_return state.status();
+  }
+  co_return state;
+}
+
+asio::awaitable<Result<model::CaptureState>> Orchestrator::Impl::capture(
+    BoardUid uid, FleetControl::CaptureAct act) {
+  const auto self = shared_from_this();
+  auto found = require_session(uid);
+  if (!found.ok()) co_return found.status();
+  const Session session = *found;
+  if ((session->hello().caps & kCapCapture) == 0)
+    co_return with_reason(absl::UnimplementedError("this board's firmware takes no windows"),
+                          "BOARD_CAPS", "Use a board whose firmware is built with capture.");
+  if (auto* start = std::get_if<FleetControl::StartCapture>(&act)) {
+    auto done = co_await start_capture(uid, session, std::move(*start));
+    co_return done;
+  }
+  if (std::holds_alternative<FleetControl::StopCapture>(act)) {
+    auto done = co_await session->capture_stop();
+    co_return done;
+  }
+  if (const auto* label = std::get_if<FleetControl::LabelWindow>(&act)) {
+    auto done = co_await session->label_window(label->id, label->label, label->keep);
+    co_return done;
+  }
+  if (auto* feed = std::get_if<FleetControl::FeedSensor>(&act)) {
+    auto done = co_await feed_sensor(session, std::move(*feed));
+    co_return done;
+  }
+  auto done = co_await list_windows(session, std::get<FleetControl::ListWindows>(act).from_id);
+  co_return done;
+}
+
+asio::awaitable<Result<std::string>> Orchestrator::Impl::read_window(BoardUid uid,
+                                                                     std::uint32_t id) {
+  const auto self = shared_from_this();
+  auto session = require_session(uid);
+  if (!session.ok()) co_return session.status();
+  auto window = co_await (*session)->receive(model::Resource::kWindow, id);
+  if (!window.ok()) co_return window.status();
+  co_return std::move(window->content);
+}
+
+}  // namespace odt::training
