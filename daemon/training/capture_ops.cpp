@@ -1,5 +1,6 @@
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "data/quantize.h"
@@ -11,25 +12,41 @@ namespace odt::training {
 namespace {
 
 constexpr std::uint32_t kCapCapture = 1u << 15;
+constexpr std::size_t kMaxChannels = 8;
 
-// Integer source values as the importer quantises them (data/quantize.h): floor((256 x + round(256
-// offset)) * mult / 2^(k + 8)).
+Status no_scale(std::string text) {
+  return with_reason(absl::FailedPreconditionError(std::move(text)), "CAPTURE_SCALE",
+                     "Give mul, add and shift yourself, or take the values unscaled.");
+}
+
+// Integer source values as the importer quantises them (data/quantize.h), to the bit:
+// floor((256 x + round(256 offset)) * mult / 2^(k + 8)), all channels brought to the largest k.
 Status scale_by(const data::InputStage& in, model::CaptureSettings& s) {
   s.mul.clear();
   s.add.clear();
   s.shift = 0;
   if (!in.has_prequant()) return absl::OkStatus();
-  for (std::size_t c = 0; c < in.offset.size(); ++c) {
-    if (in.k[c] != in.k[0])
-      return with_reason(absl::FailedPreconditionError(absl::StrCat(
-                             "the model's input shifts channel ", c, " by ", in.k[c],
-                             " bits and channel 0 by ", in.k[0], ": a capture has one shift")),
-                         "CAPTURE_SCALE", "Give mul, add and shift yourself.");
-    s.mul.push_back(256 * in.mult[c]);
-    s.add.push_back(static_cast<std::int64_t>(std::nearbyint(double{in.offset[c]} * 256)) *
-                    in.mult[c]);
+  if (in.offset.size() > kMaxChannels)
+    return no_scale(absl::StrCat("the model's input has ", in.offset.size(),
+                                 " scales of its own; a capture has one per channel, at most ",
+                                 kMaxChannels));
+  std::vector<std::int64_t> offset;
+  for (const float o : in.offset)
+    offset.push_back(static_cast<std::int64_t>(std::nearbyint(double{o} * 256)));
+  const bool whole =
+      std::all_of(offset.begin(), offset.end(), [](std::int64_t o) { return o % 256 == 0; });
+  const std::int64_t unit = whole ? 1 : 256;
+  const int k = *std::max_element(in.k.begin(), in.k.end());
+  for (std::size_t c = 0; c < offset.size(); ++c) {
+    const std::int64_t factor = std::int64_t{in.mult[c]} << (k - in.k[c]);
+    const std::int64_t mul = factor * unit;
+    if (mul != static_cast<std::int32_t>(mul))
+      return no_scale(
+          absl::StrCat("the model's input scales channel ", c, " too differently from the others"));
+    s.mul.push_back(static_cast<std::int32_t>(mul));
+    s.add.push_back(offset[c] / (256 / unit) * factor);
   }
-  s.shift = in.k[0] + 8u;
+  s.shift = static_cast<std::uint32_t>(k) + (whole ? 0 : 8);
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import cases_api  # noqa: E402
 import cases_bad_input  # noqa: E402
+import cases_capture  # noqa: E402
 import cases_data  # noqa: E402
 import cases_fixtures  # noqa: E402
 import cases_float  # noqa: E402
@@ -31,7 +32,7 @@ from tied import tied  # noqa: E402
 
 # The slowest begin first.
 MODULES = [cases_recovery, cases_training, cases_losses, cases_precision, cases_guard, cases_float, cases_bad_input,
-           cases_data, cases_fixtures, cases_api]
+           cases_capture, cases_data, cases_fixtures, cases_api]
 
 
 def run_here(case, bin_dir):
