@@ -2543,6 +2543,610 @@ export declare type UpdateWatchResponse = Message<"odt.api.v1.UpdateWatchRespons
 export declare const UpdateWatchResponseSchema: GenMessage<UpdateWatchResponse>;
 
 /**
+ * The first that holds labels the window.
+ *
+ * @generated from message odt.api.v1.CaptureRule
+ */
+export declare type CaptureRule = Message<"odt.api.v1.CaptureRule"> & {
+  /**
+   * @generated from field: odt.api.v1.CaptureRule.Of of = 1;
+   */
+  of: CaptureRule_Of;
+
+  /**
+   * @generated from field: uint32 channel = 2;
+   */
+  channel: number;
+
+  /**
+   * holds where min <= value <= max, in the sensor's values
+   *
+   * @generated from field: sint32 min = 3;
+   */
+  min: number;
+
+  /**
+   * @generated from field: sint32 max = 4;
+   */
+  max: number;
+
+  /**
+   * class
+   *
+   * @generated from field: uint32 label = 5;
+   */
+  label: number;
+};
+
+/**
+ * Describes the message odt.api.v1.CaptureRule.
+ * Use `create(CaptureRuleSchema)` to create a new message.
+ */
+export declare const CaptureRuleSchema: GenMessage<CaptureRule>;
+
+/**
+ * @generated from enum odt.api.v1.CaptureRule.Of
+ */
+export enum CaptureRule_Of {
+  /**
+   * @generated from enum value: OF_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * over the window
+   *
+   * @generated from enum value: OF_MEAN = 1;
+   */
+  MEAN = 1,
+
+  /**
+   * @generated from enum value: OF_MAX = 2;
+   */
+  MAX = 2,
+
+  /**
+   * max - min
+   *
+   * @generated from enum value: OF_RANGE = 3;
+   */
+  RANGE = 3,
+}
+
+/**
+ * Describes the enum odt.api.v1.CaptureRule.Of.
+ */
+export declare const CaptureRule_OfSchema: GenEnum<CaptureRule_Of>;
+
+/**
+ * @generated from message odt.api.v1.CaptureSettings
+ */
+export declare type CaptureSettings = Message<"odt.api.v1.CaptureSettings"> & {
+  /**
+   * window_steps * channels = values of the model's input
+   *
+   * @generated from field: uint32 window_steps = 1;
+   */
+  windowSteps: number;
+
+  /**
+   * 0: window_steps
+   *
+   * @generated from field: uint32 stride_steps = 2;
+   */
+  strideSteps: number;
+
+  /**
+   * windows that the board holds, 1..255; 0: 16
+   *
+   * @generated from field: uint32 slots = 3;
+   */
+  slots: number;
+
+  /**
+   * A sample's value is (v * mul + add) >> shift, limited to the model's input type. All absent: as the model's own
+   * input stage says.
+   *
+   * one, or one per channel
+   *
+   * @generated from field: repeated sint32 mul = 4;
+   */
+  mul: number[];
+
+  /**
+   * @generated from field: repeated sint64 add = 5;
+   */
+  add: bigint[];
+
+  /**
+   * 0..40
+   *
+   * @generated from field: uint32 shift = 6;
+   */
+  shift: number;
+
+  /**
+   * v as it is
+   *
+   * @generated from field: bool unscaled = 7;
+   */
+  unscaled: boolean;
+
+  /**
+   * @generated from field: odt.api.v1.CaptureTrigger trigger = 8;
+   */
+  trigger: CaptureTrigger;
+
+  /**
+   * @generated from field: uint32 trigger_channel = 9;
+   */
+  triggerChannel: number;
+
+  /**
+   * @generated from field: uint32 trigger_level = 10;
+   */
+  triggerLevel: number;
+
+  /**
+   * at most 4
+   *
+   * @generated from field: repeated odt.api.v1.CaptureRule rules = 11;
+   */
+  rules: CaptureRule[];
+
+  /**
+   * class of a window in whose last step the button was pressed
+   *
+   * @generated from field: optional uint32 button_label = 12;
+   */
+  buttonLabel?: number | undefined;
+
+  /**
+   * class of any other window
+   *
+   * @generated from field: optional uint32 label = 13;
+   */
+  label?: number | undefined;
+
+  /**
+   * what is labelled becomes a sample at once
+   *
+   * @generated from field: odt.api.v1.CaptureRole keep = 14;
+   */
+  keep: CaptureRole;
+
+  /**
+   * with keep TRAIN: every n-th is held out; 0: none
+   *
+   * @generated from field: uint32 heldout_every = 15;
+   */
+  heldoutEvery: number;
+
+  /**
+   * of a sensor that FeedSensor feeds
+   *
+   * @generated from field: uint32 channels = 16;
+   */
+  channels: number;
+
+  /**
+   * likewise: 1 s8, 2 u8, 3 s16
+   *
+   * @generated from field: uint32 dtype = 17;
+   */
+  dtype: number;
+};
+
+/**
+ * Describes the message odt.api.v1.CaptureSettings.
+ * Use `create(CaptureSettingsSchema)` to create a new message.
+ */
+export declare const CaptureSettingsSchema: GenMessage<CaptureSettings>;
+
+/**
+ * @generated from message odt.api.v1.CapturedWindow
+ */
+export declare type CapturedWindow = Message<"odt.api.v1.CapturedWindow"> & {
+  /**
+   * 1.. since the capture's start
+   *
+   * @generated from field: uint32 id = 1;
+   */
+  id: number;
+
+  /**
+   * of the board's uptime, at its last step
+   *
+   * @generated from field: uint32 time_ms = 2;
+   */
+  timeMs: number;
+
+  /**
+   * class; absent: none yet
+   *
+   * @generated from field: optional uint32 label = 3;
+   */
+  label?: number | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.CaptureRole kept = 4;
+   */
+  kept: CaptureRole;
+
+  /**
+   * @generated from field: bool by_rule = 5;
+   */
+  byRule: boolean;
+
+  /**
+   * @generated from field: bool by_button = 6;
+   */
+  byButton: boolean;
+};
+
+/**
+ * Describes the message odt.api.v1.CapturedWindow.
+ * Use `create(CapturedWindowSchema)` to create a new message.
+ */
+export declare const CapturedWindowSchema: GenMessage<CapturedWindow>;
+
+/**
+ * @generated from message odt.api.v1.Capture
+ */
+export declare type Capture = Message<"odt.api.v1.Capture"> & {
+  /**
+   * @generated from field: bool active = 1;
+   */
+  active: boolean;
+
+  /**
+   * windows since the start
+   *
+   * @generated from field: uint32 captured = 2;
+   */
+  captured: number;
+
+  /**
+   * no place: all others were labelled, and none of them a sample
+   *
+   * @generated from field: uint32 lost_windows = 3;
+   */
+  lostWindows: number;
+
+  /**
+   * that the sensor could not hand over in time
+   *
+   * @generated from field: uint32 lost_steps = 4;
+   */
+  lostSteps: number;
+
+  /**
+   * taken since the start
+   *
+   * @generated from field: uint64 steps = 5;
+   */
+  steps: bigint;
+
+  /**
+   * samples made since the start
+   *
+   * @generated from field: uint32 kept_train = 6;
+   */
+  keptTrain: number;
+
+  /**
+   * @generated from field: uint32 kept_heldout = 7;
+   */
+  keptHeldout: number;
+
+  /**
+   * should have been: no memory, or the samples were in use
+   *
+   * @generated from field: uint32 not_kept = 8;
+   */
+  notKept: number;
+
+  /**
+   * @generated from field: uint32 window_steps = 9;
+   */
+  windowSteps: number;
+
+  /**
+   * @generated from field: uint32 channels = 10;
+   */
+  channels: number;
+
+  /**
+   * @generated from field: uint32 dtype = 11;
+   */
+  dtype: number;
+
+  /**
+   * @generated from field: repeated odt.api.v1.CapturedWindow windows = 12;
+   */
+  windows: CapturedWindow[];
+};
+
+/**
+ * Describes the message odt.api.v1.Capture.
+ * Use `create(CaptureSchema)` to create a new message.
+ */
+export declare const CaptureSchema: GenMessage<Capture>;
+
+/**
+ * @generated from message odt.api.v1.StartCaptureRequest
+ */
+export declare type StartCaptureRequest = Message<"odt.api.v1.StartCaptureRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes uid = 2;
+   */
+  uid: Uint8Array;
+
+  /**
+   * loaded where the board holds another; absent: the one it holds
+   *
+   * @generated from field: bytes model_hash = 3;
+   */
+  modelHash: Uint8Array;
+
+  /**
+   * @generated from field: odt.api.v1.CaptureSettings settings = 4;
+   */
+  settings?: CaptureSettings | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.StartCaptureRequest.
+ * Use `create(StartCaptureRequestSchema)` to create a new message.
+ */
+export declare const StartCaptureRequestSchema: GenMessage<StartCaptureRequest>;
+
+/**
+ * @generated from message odt.api.v1.StartCaptureResponse
+ */
+export declare type StartCaptureResponse = Message<"odt.api.v1.StartCaptureResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.Capture capture = 1;
+   */
+  capture?: Capture | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.StartCaptureResponse.
+ * Use `create(StartCaptureResponseSchema)` to create a new message.
+ */
+export declare const StartCaptureResponseSchema: GenMessage<StartCaptureResponse>;
+
+/**
+ * @generated from message odt.api.v1.StopCaptureRequest
+ */
+export declare type StopCaptureRequest = Message<"odt.api.v1.StopCaptureRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes uid = 2;
+   */
+  uid: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.StopCaptureRequest.
+ * Use `create(StopCaptureRequestSchema)` to create a new message.
+ */
+export declare const StopCaptureRequestSchema: GenMessage<StopCaptureRequest>;
+
+/**
+ * @generated from message odt.api.v1.StopCaptureResponse
+ */
+export declare type StopCaptureResponse = Message<"odt.api.v1.StopCaptureResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.Capture capture = 1;
+   */
+  capture?: Capture | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.StopCaptureResponse.
+ * Use `create(StopCaptureResponseSchema)` to create a new message.
+ */
+export declare const StopCaptureResponseSchema: GenMessage<StopCaptureResponse>;
+
+/**
+ * @generated from message odt.api.v1.GetCaptureRequest
+ */
+export declare type GetCaptureRequest = Message<"odt.api.v1.GetCaptureRequest"> & {
+  /**
+   * @generated from field: bytes uid = 1;
+   */
+  uid: Uint8Array;
+
+  /**
+   * oldest window wanted
+   *
+   * @generated from field: uint32 from_id = 2;
+   */
+  fromId: number;
+};
+
+/**
+ * Describes the message odt.api.v1.GetCaptureRequest.
+ * Use `create(GetCaptureRequestSchema)` to create a new message.
+ */
+export declare const GetCaptureRequestSchema: GenMessage<GetCaptureRequest>;
+
+/**
+ * @generated from message odt.api.v1.GetCaptureResponse
+ */
+export declare type GetCaptureResponse = Message<"odt.api.v1.GetCaptureResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.Capture capture = 1;
+   */
+  capture?: Capture | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.GetCaptureResponse.
+ * Use `create(GetCaptureResponseSchema)` to create a new message.
+ */
+export declare const GetCaptureResponseSchema: GenMessage<GetCaptureResponse>;
+
+/**
+ * @generated from message odt.api.v1.GetWindowRequest
+ */
+export declare type GetWindowRequest = Message<"odt.api.v1.GetWindowRequest"> & {
+  /**
+   * @generated from field: bytes uid = 1;
+   */
+  uid: Uint8Array;
+
+  /**
+   * @generated from field: uint32 id = 2;
+   */
+  id: number;
+};
+
+/**
+ * Describes the message odt.api.v1.GetWindowRequest.
+ * Use `create(GetWindowRequestSchema)` to create a new message.
+ */
+export declare const GetWindowRequestSchema: GenMessage<GetWindowRequest>;
+
+/**
+ * @generated from message odt.api.v1.GetWindowResponse
+ */
+export declare type GetWindowResponse = Message<"odt.api.v1.GetWindowResponse"> & {
+  /**
+   * of the model's input type, little-endian: [channels][window_steps]
+   *
+   * @generated from field: bytes values = 1;
+   */
+  values: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.GetWindowResponse.
+ * Use `create(GetWindowResponseSchema)` to create a new message.
+ */
+export declare const GetWindowResponseSchema: GenMessage<GetWindowResponse>;
+
+/**
+ * @generated from message odt.api.v1.LabelWindowRequest
+ */
+export declare type LabelWindowRequest = Message<"odt.api.v1.LabelWindowRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes uid = 2;
+   */
+  uid: Uint8Array;
+
+  /**
+   * @generated from field: uint32 id = 3;
+   */
+  id: number;
+
+  /**
+   * class
+   *
+   * @generated from field: uint32 label = 4;
+   */
+  label: number;
+
+  /**
+   * @generated from field: odt.api.v1.CaptureRole keep = 5;
+   */
+  keep: CaptureRole;
+};
+
+/**
+ * Describes the message odt.api.v1.LabelWindowRequest.
+ * Use `create(LabelWindowRequestSchema)` to create a new message.
+ */
+export declare const LabelWindowRequestSchema: GenMessage<LabelWindowRequest>;
+
+/**
+ * @generated from message odt.api.v1.LabelWindowResponse
+ */
+export declare type LabelWindowResponse = Message<"odt.api.v1.LabelWindowResponse"> & {
+  /**
+   * windows from this one on
+   *
+   * @generated from field: odt.api.v1.Capture capture = 1;
+   */
+  capture?: Capture | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.LabelWindowResponse.
+ * Use `create(LabelWindowResponseSchema)` to create a new message.
+ */
+export declare const LabelWindowResponseSchema: GenMessage<LabelWindowResponse>;
+
+/**
+ * @generated from message odt.api.v1.FeedSensorRequest
+ */
+export declare type FeedSensorRequest = Message<"odt.api.v1.FeedSensorRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes uid = 2;
+   */
+  uid: Uint8Array;
+
+  /**
+   * number of the first step since the start; what the board has already is skipped
+   *
+   * @generated from field: uint64 first = 3;
+   */
+  first: bigint;
+
+  /**
+   * whole time steps, little-endian, at most 64 KiB
+   *
+   * @generated from field: bytes steps = 4;
+   */
+  steps: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.FeedSensorRequest.
+ * Use `create(FeedSensorRequestSchema)` to create a new message.
+ */
+export declare const FeedSensorRequestSchema: GenMessage<FeedSensorRequest>;
+
+/**
+ * @generated from message odt.api.v1.FeedSensorResponse
+ */
+export declare type FeedSensorResponse = Message<"odt.api.v1.FeedSensorResponse"> & {
+  /**
+   * without windows
+   *
+   * @generated from field: odt.api.v1.Capture capture = 1;
+   */
+  capture?: Capture | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.FeedSensorResponse.
+ * Use `create(FeedSensorResponseSchema)` to create a new message.
+ */
+export declare const FeedSensorResponseSchema: GenMessage<FeedSensorResponse>;
+
+/**
  * @generated from message odt.api.v1.GetInfoRequest
  */
 export declare type GetInfoRequest = Message<"odt.api.v1.GetInfoRequest"> & {
@@ -2697,6 +3301,64 @@ export enum ModelInput {
  * Describes the enum odt.api.v1.ModelInput.
  */
 export declare const ModelInputSchema: GenEnum<ModelInput>;
+
+/**
+ * @generated from enum odt.api.v1.CaptureTrigger
+ */
+export enum CaptureTrigger {
+  /**
+   * a window every stride_steps
+   *
+   * @generated from enum value: CAPTURE_TRIGGER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * a window begins where |v| of trigger_channel reaches trigger_level
+   *
+   * @generated from enum value: CAPTURE_TRIGGER_LEVEL = 1;
+   */
+  LEVEL = 1,
+
+  /**
+   * while the board's button is pressed
+   *
+   * @generated from enum value: CAPTURE_TRIGGER_BUTTON = 2;
+   */
+  BUTTON = 2,
+}
+
+/**
+ * Describes the enum odt.api.v1.CaptureTrigger.
+ */
+export declare const CaptureTriggerSchema: GenEnum<CaptureTrigger>;
+
+/**
+ * @generated from enum odt.api.v1.CaptureRole
+ */
+export enum CaptureRole {
+  /**
+   * not a sample
+   *
+   * @generated from enum value: CAPTURE_ROLE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: CAPTURE_ROLE_TRAIN = 1;
+   */
+  TRAIN = 1,
+
+  /**
+   * @generated from enum value: CAPTURE_ROLE_HELDOUT = 2;
+   */
+  HELDOUT = 2,
+}
+
+/**
+ * Describes the enum odt.api.v1.CaptureRole.
+ */
+export declare const CaptureRoleSchema: GenEnum<CaptureRole>;
 
 /**
  * @generated from service odt.api.v1.FleetService
@@ -3174,6 +3836,69 @@ export declare const WatchService: GenService<{
     methodKind: "unary";
     input: typeof UpdateWatchRequestSchema;
     output: typeof UpdateWatchResponseSchema;
+  },
+}>;
+
+/**
+ * Windows of a board's sensor, which it labels, and keeps as its own training and held-out samples: proto/README.md,
+ * Capture. What a board holds is lost with its memory; nothing of it is stored here.
+ *
+ * @generated from service odt.api.v1.CaptureService
+ */
+export declare const CaptureService: GenService<{
+  /**
+   * @generated from rpc odt.api.v1.CaptureService.StartCapture
+   */
+  startCapture: {
+    methodKind: "unary";
+    input: typeof StartCaptureRequestSchema;
+    output: typeof StartCaptureResponseSchema;
+  },
+  /**
+   * The windows stay.
+   *
+   * @generated from rpc odt.api.v1.CaptureService.StopCapture
+   */
+  stopCapture: {
+    methodKind: "unary";
+    input: typeof StopCaptureRequestSchema;
+    output: typeof StopCaptureResponseSchema;
+  },
+  /**
+   * @generated from rpc odt.api.v1.CaptureService.GetCapture
+   */
+  getCapture: {
+    methodKind: "unary";
+    input: typeof GetCaptureRequestSchema;
+    output: typeof GetCaptureResponseSchema;
+  },
+  /**
+   * The values of one window.
+   *
+   * @generated from rpc odt.api.v1.CaptureService.GetWindow
+   */
+  getWindow: {
+    methodKind: "unary";
+    input: typeof GetWindowRequestSchema;
+    output: typeof GetWindowResponseSchema;
+  },
+  /**
+   * @generated from rpc odt.api.v1.CaptureService.LabelWindow
+   */
+  labelWindow: {
+    methodKind: "unary";
+    input: typeof LabelWindowRequestSchema;
+    output: typeof LabelWindowResponseSchema;
+  },
+  /**
+   * Time steps for a board without a sensor of its own.
+   *
+   * @generated from rpc odt.api.v1.CaptureService.FeedSensor
+   */
+  feedSensor: {
+    methodKind: "unary";
+    input: typeof FeedSensorRequestSchema;
+    output: typeof FeedSensorResponseSchema;
   },
 }>;
 
