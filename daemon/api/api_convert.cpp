@@ -292,6 +292,8 @@ v1::HyperParams to_proto(const model::HyperParams& hyper) {
   if (hyper.lr_s) out.set_lr_s(*hyper.lr_s);
   if (hyper.blocked) out.set_blocked(*hyper.blocked);
   if (hyper.best_on_host) out.set_best_on_host(*hyper.best_on_host);
+  if (hyper.frozen) out.set_frozen(*hyper.frozen);
+  if (hyper.tail) out.set_tail(*hyper.tail);
   return out;
 }
 
@@ -337,6 +339,7 @@ v1::Run to_proto(const model::Run& run) {
   out.set_end_time_us(run.end_time_us);
   out.set_train_samples(run.train_samples);
   out.set_replay(static_cast<v1::Run::ReplayVerdict>(run.replay));
+  out.set_placement(clean_text(run.placement));
   for (const auto& steer : run.steering) {
     auto* item = out.add_steering();
     item->set_step(steer.step);

@@ -159,6 +159,7 @@ Result<model::HyperParams> from_proto(const v1::HyperParams& in, const std::stri
   if (in.has_guard()) out.guard = in.guard();
   if (in.has_streamed()) out.streamed = in.streamed();
   if (in.has_best_on_host()) out.best_on_host = in.best_on_host();
+  if (in.has_frozen()) out.frozen = in.frozen();
   ODT_TRY(read_precision(in, field, out));
   return out;
 }

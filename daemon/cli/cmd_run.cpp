@@ -52,7 +52,10 @@ std::string hyper_text(const v1::HyperParams& h) {
                   ", ", without_prefix(v1::Rounding_Name(h.rounding()), "ROUNDING_"), ", ",
                   without_prefix(v1::LossKind_Name(h.loss()), "LOSS_KIND_"), ", seed ",
                   h.order_seed(), h.streamed() ? ", streamed" : "", h.guard() ? "" : ", no guard",
-                  h.best_on_host() ? ", best weights kept on the host" : "");
+                  h.best_on_host() ? ", best weights kept on the host" : "",
+                  h.tail()     ? ", trainable part on frozen outputs"
+                  : h.frozen() ? ", frozen outputs"
+                               : "");
   if (h.layer_k_size() > 0) absl::StrAppend(&out, ", layer_k ", join_numbers(h.layer_k(), ","));
   if (h.apt() != v1::APT_MODE_UNSPECIFIED)
     absl::StrAppend(&out, ", APT by ", without_prefix(v1::AptMode_Name(h.apt()), "APT_MODE_"),

@@ -19,7 +19,7 @@ namespace v1 = api::v1;
 
 struct Options {
   std::string board, model, data, start, name;
-  std::string policy, rounding, loss, rule, shift_source;
+  std::string policy, rounding, loss, rule, shift_source, frozen = "auto";
   std::vector<std::int32_t> mu_weight;
   std::int32_t mu_offset = 0;
   std::uint32_t epochs = 0, batch = 0, k = 0, dead_zone = 0, seed = 0, sr_seed = 0;
@@ -127,6 +127,7 @@ void fill_hyper(const CLI::App& verb, const Options& o, v1::HyperParams& h) {
   if (o.no_guard) h.set_guard(false);
   if (o.streamed) h.set_streamed(true);
   if (o.best_on_host) h.set_best_on_host(true);
+  if (o.frozen != "auto") h.set_frozen(o.frozen == "on");
 }
 
 Result<v1::CreateRunRequest> build(const CLI::App& verb, const Options& o, Context& context) {
@@ -207,6 +208,10 @@ void add_rule_options(CLI::App* verb, Options& o) {
   verb->add_flag("--streamed", o.streamed, "Send batches; the board keeps no samples");
   verb->add_flag("--best-on-host", o.best_on_host,
                  "The guard's best weights stay with odtd; default: where the board lacks room");
+  verb->add_option("--frozen", o.frozen,
+                   "Train on outputs of the frozen layers, made once by odtd: on, off, or auto: "
+                   "where the board lacks room for the whole model and the samples")
+      ->check(CLI::IsMember({"on", "off", "auto"}));
   verb->add_flag("--no-guard", o.no_guard, "Keep the last weights, even if they became worse");
 }
 

@@ -90,6 +90,10 @@ class RunFollower {
                          ? "best weights kept on the host"
                          : "best weights kept on the host: the board has room for one copy");
       }
+      if (run_.placement() != placement_) {
+        placement_ = run_.placement();
+        if (!placement_.empty()) context_.say("placement: " + placement_);
+      }
       show_progress();
     } else if (event.has_run_event() && event.run_event().run_id() == id_) {
       if (!transitions_.insert(event.run_event().seq()).second) return;
@@ -163,6 +167,7 @@ class RunFollower {
   std::string id_;
   v1::Run run_;
   bool said_best_on_host_ = false;
+  std::string placement_;  // as said last
   std::set<std::uint32_t> transitions_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> epochs_;
 };

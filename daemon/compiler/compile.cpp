@@ -11,6 +11,7 @@
 #include "compiler/match.h"
 #include "compiler/onnx_graph.h"
 #include "compiler/plan.h"
+#include "compiler/tail.h"
 
 namespace odt::compiler {
 namespace {
@@ -105,7 +106,10 @@ Result<Compiled> compile_network(Network network, const std::string& onnx, const
   ODT_ASSIGN(k15, plan_memory(out.image, file, 15));
   MemoryTable table;
   ODT_ASSIGN(table, plan_table(out.image, file));
-  out.manifest = write_manifest(network, out.image, onnx, k8, k15, table);
+  Tail tail;
+  ODT_ASSIGN(tail, cut_tail(out.image, file));
+  out.manifest = write_manifest(network, out.image, onnx, k8, k15, table, tail);
+  out.tail = std::move(tail.image);
   out.network = std::move(network);
   return out;
 }

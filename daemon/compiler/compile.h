@@ -23,6 +23,7 @@ struct Compiled {
   Network network;
   std::string image;     // ODTM, checked by firmware/odt itself
   std::string manifest;  // JSON, see compiler/README.md
+  std::string tail;      // image of the trainable part alone (compiler/tail.h), or empty
 };
 
 // ONNX bytes -> image and manifest. `file` names the file in errors: those of read_onnx, match,

@@ -119,7 +119,8 @@ std::int64_t accumulator_bound(const Network& net, const Layer& l) {
 }
 
 std::string write_manifest(const Network& net, const std::string& image, const std::string& onnx,
-                           const MemoryPlan& k8, const MemoryPlan& k15, const MemoryTable& table) {
+                           const MemoryPlan& k8, const MemoryPlan& k15, const MemoryTable& table,
+                           const Tail& tail) {
   json layers = json::array();
   std::uint32_t trainable = 0;
   for (const auto& l : net.layers) {
@@ -150,6 +151,12 @@ std::string write_manifest(const Network& net, const std::string& image, const s
   };
   if (!c.target_scale.empty())
     manifest["targets"] = {{"offset", c.target_offset}, {"scale", c.target_scale}};
+  if (!tail.image.empty())
+    manifest["tail"] = {{"image_hash", sha256(tail.image).hex()},
+                        {"image_bytes", tail.image.size()},
+                        {"sample_values", tail.values},
+                        {"sample_bytes", tail.values * tail.value_bytes},
+                        {"ram", table_json(tail.ram)}};
   return manifest.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -7,7 +7,8 @@
 namespace odt::data {
 namespace {
 
-constexpr std::size_t kHeader = 16;
+constexpr std::size_t kHeader = 16, kSource = 64;
+constexpr int kTargets = 1, kFrozen = 2, kHasSource = 4;
 constexpr std::uint32_t kMaxTargets = 128;
 
 std::uint32_t read_u32(const std::string& blob, std::size_t at) {
@@ -37,16 +38,21 @@ Result<SampleSet> SampleSet::parse(std::shared_ptr<const std::string> blob, std:
   set.count_ = read_u32(*blob, 8);
   set.sample_len_ = read_u32(*blob, 12);
   const int flags = static_cast<unsigned char>((*blob)[7]);
-  if (flags > 1) return bad("flags " + std::to_string(flags) + "; expected 0, or 1 (targets)");
-  const bool targets = flags == 1;
+  const bool source = (flags & kHasSource) != 0;
+  set.frozen_ = (flags & kFrozen) != 0;
+  if (flags > 7 || (source && !set.frozen_))
+    return bad("flags " + std::to_string(flags) +
+               "; expected 1 (targets), 2 (frozen outputs), 4 (with 2: of what), or 0");
+  const bool targets = (flags & kTargets) != 0;
+  const std::uint64_t size = blob->size() - (source ? std::min(blob->size(), kSource) : 0);
   const std::uint64_t bytes = set.sample_bytes();
   if (targets) set.label_len_ = std::max(outputs, 1u);
   // The fewest targets that give the size.
   if (targets && outputs == 0 && set.count_ > 0)
-    while (set.label_len_ < kMaxTargets &&
-           samples_bytes(set.count_, bytes, set.label_len_) < blob->size())
+    while (set.label_len_ < kMaxTargets && samples_bytes(set.count_, bytes, set.label_len_) < size)
       ++set.label_len_;
-  const std::uint64_t expected = samples_bytes(set.count_, bytes, set.label_len_);
+  const std::uint64_t expected =
+      samples_bytes(set.count_, bytes, set.label_len_) + (source ? kSource : 0);
   if (expected != blob->size())
     return bad("file of " + std::to_string(blob->size()) + " bytes; " + std::to_string(set.count_) +
                " samples of " + std::to_string(set.sample_len_) + " values need " +
@@ -73,6 +79,7 @@ std::string SampleSet::batch(const std::uint32_t* index, std::uint32_t n) const 
   const std::size_t bytes = sample_bytes();
   std::string out(samples_bytes(n, bytes, label_len_), '\0');
   std::memcpy(out.data(), blob_->data(), 8);
+  out[7] = static_cast<char>(out[7] & ~kHasSource);
   write_u32(out, 8, n);
   write_u32(out, 12, sample_len_);
   const std::size_t data = kHeader + (std::size_t{n} * label_len_ + 3) / 4 * 4;

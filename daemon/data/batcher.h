@@ -34,9 +34,10 @@ class SampleSet {
   std::int8_t label(std::uint32_t i) const;   // the first of them
   std::string labels(std::uint32_t i) const;  // all, a byte each
   std::string values(std::uint32_t i) const;  // one sample, as a board takes it for inference
+  bool frozen() const { return frozen_; }     // outputs of the model's frozen part (flag 2)
   const std::shared_ptr<const std::string>& blob() const { return blob_; }  // null: empty
 
-  // The samples picked, in that order, as an ODTS blob. Every index < count().
+  // The samples picked, in that order, as an ODTS blob (without flag 4). Every index < count().
   std::string batch(const std::uint32_t* index, std::uint32_t n) const;
   // Samples [first, first + n).
   std::string slice(std::uint32_t first, std::uint32_t n) const;
@@ -45,6 +46,7 @@ class SampleSet {
   std::shared_ptr<const std::string> blob_;
   Dtype dtype_ = Dtype::kS8;
   std::uint32_t count_ = 0, sample_len_ = 0, label_len_ = 1;
+  bool frozen_ = false;
   std::size_t labels_ = 0, data_ = 0;  // offsets into the blob
 };
 

@@ -68,6 +68,9 @@ class JobControl {
   // are there.
   virtual void derive(CallContext ctx, Uuid dataset, Hash model,
                       Done<model::DerivedSamples> done) = 0;
+  // The same with the frozen outputs of every split, for a model that has a tail.
+  virtual void freeze(CallContext ctx, Uuid dataset, Hash model,
+                      Done<model::DerivedSamples> done) = 0;
 };
 
 }  // namespace odt::jobs

@@ -181,7 +181,8 @@ void JobRunner::Impl::finished(const Job& job, const Status& status) {
   if (!status.ok())
     answer = status;
   else
-    answer = control.call_sync([key](ControlStore& s) { return s.derived(key.first, key.second); });
+    answer = control.call_sync(
+        [key](ControlStore& s) { return s.derived(std::get<0>(key), std::get<1>(key)); });
   for (auto& done : waiting) done(answer);
 }
 

@@ -68,13 +68,19 @@ Status JobRunner::Impl::need_blob(const Hash& hash, const std::string& what) {
 }
 
 void JobRunner::Impl::derive_on_store(ControlStore& s, const CallContext& ctx, Uuid dataset,
-                                      Hash model, const Done<model::DerivedSamples>& done) {
+                                      Hash model, bool frozen,
+                                      const Done<model::DerivedSamples>& done) {
   const auto d = s.dataset(dataset);
   if (!d.ok()) return done(d.status());
-  if (const auto m = s.model(model); !m.ok()) return done(m.status());
+  const auto m = s.model(model);
+  if (!m.ok()) return done(m.status());
+  if (frozen && m->tail.image.is_zero())
+    return done(absl::FailedPreconditionError(
+        "model '" + m->name +
+        "' has no frozen outputs: it trains every layer, or was added before they were known"));
   auto known = s.derived(d->content_hash, model);
-  if (known.ok() && all_there(*known)) return done(known);
-  const DeriveKey key{d->content_hash, model};
+  if (known.ok() && all_there(*known, frozen)) return done(known);
+  const DeriveKey key{d->content_hash, model, frozen};
   bool first;
   {
     const std::lock_guard lock(mutex);
@@ -87,7 +93,8 @@ void JobRunner::Impl::derive_on_store(ControlStore& s, const CallContext& ctx, U
   own.request_id.clear();  // it belongs to what the samples are for
   Job job;
   job.kind = Job::Kind::kDerive;
-  job.request_json = text_of({{"dataset", dataset.hex()}, {"model", model.hex()}});
+  job.request_json =
+      text_of({{"dataset", dataset.hex()}, {"model", model.hex()}, {"frozen", frozen}});
   job.id = new_uuid();
   {
     const std::lock_guard lock(mutex);
@@ -96,9 +103,13 @@ void JobRunner::Impl::derive_on_store(ControlStore& s, const CallContext& ctx, U
   if (const auto queued = submit(s, own, job); !queued.ok()) finished(job, queued.status());
 }
 
-bool JobRunner::Impl::all_there(const model::DerivedSamples& d) {
-  for (const Hash* h : {&d.train, &d.heldout, &d.test})
-    if (!h->is_zero() && !blobs.has(*h)) return false;
+bool JobRunner::Impl::all_there(const model::DerivedSamples& d, bool frozen) {
+  const std::pair<const Hash*, const Hash*> splits[] = {
+      {&d.train, &d.frozen_train}, {&d.heldout, &d.frozen_heldout}, {&d.test, &d.frozen_test}};
+  for (const auto& [raw, outputs] : splits) {
+    if (raw->is_zero()) continue;
+    if (!blobs.has(*raw) || (frozen && (outputs->is_zero() || !blobs.has(*outputs)))) return false;
+  }
   return true;
 }
 
@@ -324,13 +335,22 @@ void JobRunner::cancel(CallContext, Uuid id, Done<Job> done) {
   if (!posted) done(absl::UnavailableError("the daemon is stopping"));
 }
 
-void JobRunner::derive(CallContext ctx, Uuid dataset, Hash model,
-                       Done<model::DerivedSamples> done) {
-  Impl& s = *impl_;
-  const bool posted = s.control.post([&s, ctx, dataset, model, done](ControlStore& store) {
-    s.derive_on_store(store, ctx, dataset, model, done);
+void JobRunner::Impl::derive_later(CallContext ctx, Uuid dataset, Hash model, bool frozen,
+                                   Done<model::DerivedSamples> done) {
+  const bool posted = control.post([this, ctx, dataset, model, frozen, done](ControlStore& store) {
+    derive_on_store(store, ctx, dataset, model, frozen, done);
   });
   if (!posted) done(absl::UnavailableError("the daemon is stopping"));
+}
+
+void JobRunner::derive(CallContext ctx, Uuid dataset, Hash model,
+                       Done<model::DerivedSamples> done) {
+  impl_->derive_later(std::move(ctx), dataset, model, false, std::move(done));
+}
+
+void JobRunner::freeze(CallContext ctx, Uuid dataset, Hash model,
+                       Done<model::DerivedSamples> done) {
+  impl_->derive_later(std::move(ctx), dataset, model, true, std::move(done));
 }
 
 }  // namespace odt::jobs

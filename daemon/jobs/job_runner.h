@@ -63,6 +63,7 @@ class JobRunner final : public JobControl {
   void export_onnx(CallContext ctx, Hash snapshot, bool exact, Done<model::Job> done) override;
   void cancel(CallContext ctx, Uuid job, Done<model::Job> done) override;
   void derive(CallContext ctx, Uuid dataset, Hash model, Done<model::DerivedSamples> done) override;
+  void freeze(CallContext ctx, Uuid dataset, Hash model, Done<model::DerivedSamples> done) override;
 
  private:
   struct Impl;

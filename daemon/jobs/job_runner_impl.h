@@ -7,6 +7,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <tuple>
 
 #include "jobs/job_runner.h"
 #include "jobs/work.h"
@@ -28,7 +29,7 @@ inline store::Batch one_change(store::Change change) {
 }
 
 struct JobRunner::Impl {
-  using DeriveKey = std::pair<Hash, Hash>;  // content, model
+  using DeriveKey = std::tuple<Hash, Hash, bool>;  // content, model, frozen outputs too
   struct Running {
     std::atomic<bool> stop{false};
     std::atomic<bool> cancelled{false};
@@ -69,9 +70,11 @@ struct JobRunner::Impl {
 
   // Cached samples, or a place among those who wait for the job that makes them.
   void derive_on_store(ControlStore& s, const CallContext& ctx, Uuid dataset, Hash model,
-                       const Done<model::DerivedSamples>& done);
+                       bool frozen, const Done<model::DerivedSamples>& done);
+  void derive_later(CallContext ctx, Uuid dataset, Hash model, bool frozen,
+                    Done<model::DerivedSamples> done);
 
-  bool all_there(const model::DerivedSamples& d);
+  bool all_there(const model::DerivedSamples& d, bool frozen);
 
   // ---- running them -------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ namespace {
 using nlohmann::json;
 using Kind = model::Job::Kind;
 
-constexpr char kImage[] = "model.odtm", kManifest[] = "model.json", kOnnx[] = "model.onnx";
+constexpr char kImage[] = "model.odtm", kTail[] = "tail.odtm", kManifest[] = "model.json",
+               kOnnx[] = "model.onnx";
 constexpr char kDataset[] = "dataset.odtd", kReport[] = "report.json";
 constexpr const char* kSplits[] = {"train", "heldout", "test"};
 
@@ -43,6 +44,7 @@ Result<json> prepare_compile(const WorkContext& c, const json& request) {
               {"name", name},
               {"trainable_layers", request.value("trainable_layers", 0u)},
               {"image_out", kImage},
+              {"tail_out", kTail},
               {"manifest_out", kManifest}};
   for (const char* key : {"arithmetic", "input_dtype", "input_exponent"})
     if (request.contains(key)) job[key] = request[key];
@@ -84,10 +86,13 @@ Result<json> prepare_train(const WorkContext& c, const json& request) {
               {"name", request.value("name", "")},
               {"onnx_out", kOnnx},
               {"image_out", kImage},
+              {"tail_out", kTail},
               {"manifest_out", kManifest}};
   ODT_ASSIGN(job["dataset"], dataset_file(c, request));
   return job;
 }
+
+std::string frozen_file(const char* split) { return absl::StrCat("frozen-", split, ".odts"); }
 
 Result<json> prepare_derive(const WorkContext& c, const json& request) {
   Hash hash;
@@ -103,7 +108,14 @@ Result<json> prepare_derive(const WorkContext& c, const json& request) {
   json job = {{"kind", "derive"}};
   ODT_ASSIGN(job["manifest"], blob_file(c, manifest, "in.json"));
   ODT_ASSIGN(job["dataset"], dataset_file(c, request));
-  for (const char* split : kSplits) job[absl::StrCat(split, "_out")] = absl::StrCat(split, ".odts");
+  const bool frozen = request.value("frozen", false);
+  if (frozen) {
+    ODT_ASSIGN(job["image"], blob_file(c, hash, "in.odtm"));
+  }
+  for (const char* split : kSplits) {
+    job[absl::StrCat(split, "_out")] = absl::StrCat(split, ".odts");
+    if (frozen) job[absl::StrCat("frozen_", split, "_out")] = frozen_file(split);
+  }
   return job;
 }
 
@@ -145,6 +157,22 @@ model::Outputs outputs_of(std::uint32_t task, std::uint32_t count) {
   return out;
 }
 
+model::RamPlan ram_plan(const json& ram) {
+  return {ram.at("weights_k8").get<std::uint32_t>(), ram.at("weights_k15").get<std::uint32_t>(),
+          ram.at("work_1").get<std::uint32_t>(),     ram.at("work_2").get<std::uint32_t>(),
+          ram.at("work_4").get<std::uint32_t>(),     ram.at("work_8").get<std::uint32_t>(),
+          ram.at("work_per_8").get<std::uint32_t>()};
+}
+
+Result<model::TailPlan> tail_of(const json& t) {
+  model::TailPlan tail;
+  ODT_ASSIGN(tail.image, hash_of(t, "image_hash"));
+  tail.image_bytes = t.at("image_bytes").get<std::uint64_t>();
+  tail.sample_bytes = t.at("sample_bytes").get<std::uint32_t>();
+  tail.ram = ram_plan(t.at("ram"));
+  return tail;
+}
+
 model::Model model_of(const json& m) {
   model::Model model;
   model.name = m.at("name").get<std::string>();
@@ -164,12 +192,7 @@ model::Model model_of(const json& m) {
   }
   model.ram_k8_bytes = m.at("ram_k8").at("total_bytes").get<std::uint32_t>();
   model.ram_k16_bytes = m.at("ram_k15").at("total_bytes").get<std::uint32_t>();
-  const auto& ram = m.at("ram");
-  model.ram = {
-      ram.at("weights_k8").get<std::uint32_t>(), ram.at("weights_k15").get<std::uint32_t>(),
-      ram.at("work_1").get<std::uint32_t>(),     ram.at("work_2").get<std::uint32_t>(),
-      ram.at("work_4").get<std::uint32_t>(),     ram.at("work_8").get<std::uint32_t>(),
-      ram.at("work_per_8").get<std::uint32_t>()};
+  model.ram = ram_plan(m.at("ram"));
   for (const auto& l : m.at("layers")) {
     model::LayerInfo info;
     info.name = l.value("name", "");
@@ -197,6 +220,10 @@ Status register_model(const WorkContext& c, const json& result, const Hash& onnx
   ODT_TRY(adopt(c, kImage, image));
   ODT_TRY(adopt(c, kManifest, manifest));
   model::Model model = model_of(m);
+  if (m.contains("tail")) {
+    ODT_ASSIGN(model.tail, tail_of(m.at("tail")));
+    ODT_TRY(adopt(c, kTail, model.tail.image));
+  }
   model.hash = image;
   model.onnx_hash = onnx;
   model.meta.create_time_us = c.clock.now_us();  // added again: newest again
@@ -283,6 +310,21 @@ Result<std::vector<store::Change>> register_derive(const WorkContext& c, const j
   for (std::size_t n = 0; n < 3; ++n) {
     ODT_ASSIGN(*to[n], hash_of(result, kSplits[n]));
     if (!to[n]->is_zero()) ODT_TRY(adopt(c, absl::StrCat(kSplits[n], ".odts").c_str(), *to[n]));
+  }
+  const Hash content = d.content_hash, model = d.model_hash;
+  const auto known = c.control.call_sync(
+      [content, model](store::ControlStore& s) { return s.derived(content, model); });
+  if (known.ok() && known->sample_set_hash == d.sample_set_hash && known->test == d.test) {
+    d.frozen_train = known->frozen_train;
+    d.frozen_heldout = known->frozen_heldout;
+    d.frozen_test = known->frozen_test;
+  }
+  if (request.value("frozen", false)) {
+    Hash* const frozen[] = {&d.frozen_train, &d.frozen_heldout, &d.frozen_test};
+    for (std::size_t n = 0; n < 3; ++n) {
+      ODT_ASSIGN(*frozen[n], hash_of(result, absl::StrCat("frozen_", kSplits[n])));
+      if (!frozen[n]->is_zero()) ODT_TRY(adopt(c, frozen_file(kSplits[n]).c_str(), *frozen[n]));
+    }
   }
   job.result_key.assign(d.content_hash.bytes.begin(), d.content_hash.bytes.end());
   return std::vector<store::Change>{store::PutDerived{d}};

@@ -49,9 +49,11 @@ struct Outputs {
   bool operator==(const Outputs&) const = default;
 };
 
-// Values that stand in place of a sample's label; 0: its label stands there.
-constexpr std::uint32_t target_count(const Outputs& o) {
-  return o.task == Task::kRegress ? o.count : 0;
+// Values that stand in place of a sample's label; 0: its label stands there. An autoencoder's are
+// its inputs, which frozen outputs do not have.
+constexpr std::uint32_t target_count(const Outputs& o, bool frozen = false) {
+  const bool targets = o.task == Task::kRegress || (frozen && o.task == Task::kAutoencode);
+  return targets ? o.count : 0;
 }
 
 struct Reason {

@@ -51,6 +51,7 @@ struct DeviceState {
   std::uint32_t oldest_unacked_epoch = 0;
   BestWait best_wait = BestWait::kNone;
   std::uint32_t sensor_channels = 0, sensor_rate_milli_hz = 0, sensor_dtype = 0;  // 0: none
+  bool tail = false;  // its image is a tail: it takes frozen outputs
 };
 
 enum class Resource : std::uint8_t {

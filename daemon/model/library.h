@@ -21,6 +21,16 @@ struct RamPlan {
   bool operator==(const RamPlan&) const = default;
 };
 
+// The trainable part of a model alone: an image for boards that cannot hold the whole, and the
+// frozen outputs that it takes in place of samples. Zero image: there is none.
+struct TailPlan {
+  Hash image;
+  std::uint64_t image_bytes = 0;
+  std::uint32_t sample_bytes = 0;  // frozen outputs of one sample
+  RamPlan ram;
+  bool operator==(const TailPlan&) const = default;
+};
+
 struct Model {
   Hash hash;
   std::string name;
@@ -36,6 +46,7 @@ struct Model {
   std::vector<LayerInfo> layers;
   std::uint32_t ram_k8_bytes = 0, ram_k16_bytes = 0;
   RamPlan ram;
+  TailPlan tail;
   Meta meta;
 };
 
@@ -61,6 +72,8 @@ struct DerivedSamples {
   Hash train, heldout, test;      // blob hashes; zero: empty split
   Hash sample_set_hash;           // SHA-256(train hash || held-out hash or zeros)
   Outputs outputs;                // with the scales that the targets were made with
+  // Frozen outputs of the same splits; zero: not made yet, or an empty split.
+  Hash frozen_train, frozen_heldout, frozen_test;
 };
 
 struct Snapshot {

@@ -47,6 +47,8 @@ struct HyperParams {
   std::optional<std::uint32_t> telemetry_every;
   std::optional<bool> streamed;
   std::optional<bool> best_on_host;  // the guard's best weights: the board has no room for them
+  std::optional<bool> frozen;        // outputs of the model's frozen part stand in for the samples
+  std::optional<bool> tail;          // never asked for: the board holds the trainable part alone
   std::optional<std::uint32_t> checkpoint_epochs;
   // Precision of each trainable layer where it is not k; 0: k.
   std::vector<std::uint32_t> layer_k;
@@ -111,6 +113,7 @@ struct Run {
   std::uint32_t checkpoint_step = 0;
   std::int64_t waiting_since_us = 0;  // WAITING_BOARD began; 0: not waiting
   std::vector<Steer> steering;        // what the board was told, in order
+  std::string placement;              // what the board holds and why, for people
   Meta meta;
 };
 

@@ -112,6 +112,13 @@ void fields(V& f, model::RamPlan& v) {
   f("work_per_8", v.work_per_8);
 }
 template <typename V>
+void fields(V& f, model::TailPlan& v) {
+  f("image", v.image);
+  f("image_bytes", v.image_bytes);
+  f("sample_bytes", v.sample_bytes);
+  f("ram", v.ram);
+}
+template <typename V>
 void fields(V& f, model::Model& v) {
   f("hash", v.hash);
   f("name", v.name);
@@ -129,6 +136,7 @@ void fields(V& f, model::Model& v) {
   f("ram_k8_bytes", v.ram_k8_bytes);
   f("ram_k16_bytes", v.ram_k16_bytes);
   f("ram", v.ram);
+  f("tail", v.tail);
   f("meta", v.meta);
 }
 template <typename V>
@@ -160,6 +168,9 @@ void fields(V& f, model::DerivedSamples& v) {
   f("test", v.test);
   f("sample_set_hash", v.sample_set_hash);
   f("outputs", v.outputs);
+  f("frozen_train", v.frozen_train);
+  f("frozen_heldout", v.frozen_heldout);
+  f("frozen_test", v.frozen_test);
 }
 template <typename V>
 void fields(V& f, model::Snapshot& v) {
@@ -243,6 +254,8 @@ void fields(V& f, model::HyperParams& v) {
   f("lr_s", v.lr_s);
   f("blocked", v.blocked);
   f("best_on_host", v.best_on_host);
+  f("frozen", v.frozen);
+  f("tail", v.tail);
 }
 template <typename V>
 void fields(V& f, model::Steer& v) {
@@ -296,6 +309,7 @@ void fields(V& f, model::Run& v) {
   f("checkpoint_step", v.checkpoint_step);
   f("waiting_since_us", v.waiting_since_us);
   f("steering", v.steering);
+  f("placement", v.placement);
   f("meta", v.meta);
 }
 template <typename V>

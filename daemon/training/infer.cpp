@@ -7,8 +7,10 @@
 namespace odt::training {
 namespace {
 
-Hash split_blob(const model::DerivedSamples& d, const std::string& split) {
-  return split == "train" ? d.train : split == "heldout" ? d.heldout : d.test;
+Hash split_blob(const model::DerivedSamples& d, const std::string& split, bool frozen) {
+  if (split == "train") return frozen ? d.frozen_train : d.train;
+  if (split == "heldout") return frozen ? d.frozen_heldout : d.heldout;
+  return frozen ? d.frozen_test : d.test;
 }
 
 std::vector<std::int8_t> integers(const std::string& bytes) { return {bytes.begin(), bytes.end()}; }
@@ -16,13 +18,16 @@ std::vector<std::int8_t> integers(const std::string& bytes) { return {bytes.begi
 }  // namespace
 
 asio::awaitable<Result<Orchestrator::Impl::ModelSamples>> Orchestrator::Impl::samples_of(
-    Uuid dataset, Hash model_hash, std::string split) {
+    Uuid dataset, Hash model_hash, std::string split, bool frozen) {
   jobs::JobControl& jobs = env_->jobs;
   CallContext ctx;
   ctx.command_id = new_uuid();
   std::function<void(Done<model::DerivedSamples>)> operation =
-      [&jobs, ctx, dataset, model_hash](Done<model::DerivedSamples> done) {
-        jobs.derive(ctx, dataset, model_hash, std::move(done));
+      [&jobs, ctx, dataset, model_hash, frozen](Done<model::DerivedSamples> done) {
+        if (frozen)
+          jobs.freeze(ctx, dataset, model_hash, std::move(done));
+        else
+          jobs.derive(ctx, dataset, model_hash, std::move(done));
       };
   auto derived = co_await await_done<model::DerivedSamples>(env_->io, std::move(operation));
   if (!derived.ok()) co_return derived.status();
@@ -30,7 +35,8 @@ asio::awaitable<Result<Orchestrator::Impl::ModelSamples>> Orchestrator::Impl::sa
   if (!net.ok()) co_return net.status();
   ModelSamples out;
   out.outputs = derived->outputs.count != 0 ? derived->outputs : net->outputs;
-  auto set = co_await load_samples(*env_, split_blob(*derived, split), target_count(net->outputs));
+  const Hash blob = split_blob(*derived, split, frozen);
+  auto set = co_await load_samples(*env_, blob, target_count(net->outputs, frozen));
   if (!set.ok()) co_return set.status();
   if (set->empty())
     co_return with_reason(
@@ -55,7 +61,7 @@ asio::awaitable<Result<model::Inference>> Orchestrator::Impl::infer(BoardUid uid
   if (state->model_hash.is_zero() || !state->has_weights)
     co_return with_reason(absl::FailedPreconditionError("the board holds no weights"), "NO_WEIGHTS",
                           "Restore a snapshot, or train first.");
-  auto samples = co_await samples_of(dataset, state->model_hash, split);
+  auto samples = co_await samples_of(dataset, state->model_hash, split, state->tail);
   if (!samples.ok()) co_return samples.status();
   model::Inference out;
   out.outputs = samples->outputs;
@@ -76,7 +82,7 @@ asio::awaitable<Result<model::Inference>> Orchestrator::Impl::infer(BoardUid uid
     sample.index = i;
     sample.outputs = std::move(report->logits);
     sample.predicted = report->predicted;
-    const bool own = out.outputs.task == model::Task::kAutoencode;
+    const bool own = out.outputs.task == model::Task::kAutoencode && !state->tail;
     sample.wanted = integers(own ? *input : samples->set.labels(i));
     out.samples.push_back(std::move(sample));
   }

@@ -90,7 +90,9 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   asio::awaitable<Result<model::CaptureState>> list_windows(Session session, std::uint32_t from_id);
   asio::awaitable<Result<model::CaptureState>> feed_sensor(Session session,
                                                            FleetControl::FeedSensor feed);
+  // With the whole model, or its trainable part alone where the board has no room for it.
   asio::awaitable<Status> put_weights(Session session, Hash snapshot, Hash model_hash);
+  asio::awaitable<Status> put_image_and_weights(Session session, Hash image, Hash snapshot);
 
   struct EvalTask {
     model::Job job;
@@ -105,8 +107,9 @@ class Orchestrator::Impl final : public fleet::FleetListener,
     model::Outputs outputs;
     data::SampleSet set;
   };
-  asio::awaitable<Result<ModelSamples>> samples_of(Uuid dataset, Hash model_hash,
-                                                   std::string split);
+  // frozen: for a board that holds the trainable part alone.
+  asio::awaitable<Result<ModelSamples>> samples_of(Uuid dataset, Hash model_hash, std::string split,
+                                                   bool frozen);
   asio::awaitable<void> evaluate_job(EvalTask task);
   asio::awaitable<Result<model::Evaluation>> evaluate_board(EvalTask task);
   asio::awaitable<Status> put_job(model::Job job, std::string actor,

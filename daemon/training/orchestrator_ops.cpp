@@ -126,13 +126,27 @@ asio::awaitable<Result<model::Snapshot>> Orchestrator::Impl::pull_weights(CallCo
 
 asio::awaitable<Status> Orchestrator::Impl::put_weights(Session session, Hash snapshot,
                                                         Hash model_hash) {
-  auto content = co_await env_->read_blob(snapshot);
-  if (!content.ok()) co_return content.status();
   auto state = co_await session->get_state(true);
   if (!state.ok()) co_return state.status();
   if (state->weights_hash == snapshot && state->model_hash == model_hash)
     co_return absl::OkStatus();  // it is there already
-  auto done = co_await load_image(*env_, session, *state, model_hash);
+  auto done = co_await put_image_and_weights(session, model_hash, snapshot);
+  if (!absl::IsResourceExhausted(done) || (session->hello().caps & kCapFrozen) == 0) co_return done;
+  auto model = co_await env_->control.call(
+      [model_hash](store::ControlStore& s) { return s.model(model_hash); });
+  if (!model.ok() || model->tail.image.is_zero()) co_return done;
+  env_->say(3, text_of(done) + "; next, the trainable part of the model alone");
+  done = co_await put_image_and_weights(session, model->tail.image, snapshot);
+  co_return done;
+}
+
+asio::awaitable<Status> Orchestrator::Impl::put_image_and_weights(Session session, Hash image,
+                                                                  Hash snapshot) {
+  auto content = co_await env_->read_blob(snapshot);
+  if (!content.ok()) co_return content.status();
+  auto state = co_await session->get_state(false);
+  if (!state.ok()) co_return state.status();
+  auto done = co_await load_image(*env_, session, *state, image);
   if (!done.ok()) co_return done;
   CommandLog command(*env_, session->hello().uid, Uuid{});
   done = co_await command.begin("restore", snapshot);
@@ -357,8 +371,10 @@ asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(Ev
   } else {
     auto done = co_await put_weights(*session, task.snapshot, task.model_hash);
     if (!done.ok()) co_return done;
+    state = co_await (*session)->get_state(false);
+    if (!state.ok()) co_return state.status();
   }
-  auto samples = co_await samples_of(task.dataset, task.model_hash, task.split);
+  auto samples = co_await samples_of(task.dataset, task.model_hash, task.split, state->tail);
   if (!samples.ok()) co_return samples.status();
   // Progress is kept for who looks at the job; twice a second is enough.
   const auto shown = std::make_shared<std::chrono::steady_clock::time_point>();

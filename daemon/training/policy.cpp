@@ -115,6 +115,8 @@ HyperParams resolve(const HyperParams& asked, Drift drift, const Placement& plac
   out.batch = place.batch;
   out.streamed = place.streamed;
   out.best_on_host = place.best_on_host;
+  out.frozen = place.form != Form::kRaw;
+  out.tail = place.form == Form::kTail;
   resolve_precision(out, place);
   if (out.rule_set == model::RuleSet::kDfp16) resolve_dfp16(out, classes);
   if (out.rounding == Rounding::kUnspecified && !out.k_varies())
@@ -162,7 +164,8 @@ MuRange mu_weight_range(const HyperParams& e) {
 }
 
 std::uint32_t caps_needed(const HyperParams& asked) {
-  const std::uint32_t best = asked.best_on_host.value_or(false) ? kCapBestOnHost : 0;
+  const std::uint32_t best = (asked.best_on_host.value_or(false) ? kCapBestOnHost : 0) |
+                             (asked.frozen.value_or(false) ? kCapFrozen : 0);
   if (asked.rule_set == model::RuleSet::kDfp16) return best | kCapDfp16;
   return best | (asked.k_varies() ? 1u << 9 : 0);
 }

@@ -18,6 +18,15 @@ inline constexpr std::uint32_t kFewHeldout = 50;
 // data (an unknown source accuracy counts as 100 %).
 Drift judge_drift(const model::Accuracy& start, const model::Accuracy& source);
 
+// What a board trains on. kFrozen: outputs of the model's frozen part, made once by the host, with
+// the whole image; kTail: the same with the image of the trainable part alone.
+enum class Form : std::uint8_t { kRaw, kFrozen, kTail };
+// Of a run whose placement is settled.
+inline Form form_of(const model::HyperParams& effective) {
+  if (effective.tail.value_or(false)) return Form::kTail;
+  return effective.frozen.value_or(false) ? Form::kFrozen : Form::kRaw;
+}
+
 // What is settled before hyperparameters are: place and size.
 struct Placement {
   std::uint32_t k = 15;
@@ -26,6 +35,7 @@ struct Placement {
   std::uint32_t k_max = 0;    // where k moves: the highest; 0: it stays
   std::uint32_t top = 0;      // the highest of layers that start with a k of their own
   bool best_on_host = false;  // with guard: the board keeps one copy of the weights
+  Form form = Form::kRaw;
   std::uint32_t stored_k() const { return std::max({k, k_max, top}); }
   bool operator==(const Placement&) const = default;
 };
@@ -52,9 +62,9 @@ MuRange mu_weight_range(std::uint32_t k, model::Rounding rounding, std::uint32_t
 // Where k varies: what at least one k in reach allows; boards clamp a step's mu to its layer's k.
 MuRange mu_weight_range(const model::HyperParams& effective);
 // Capability bits (proto/README.md): DFP16; the guard's best weights can stay with the host;
-// regressions and autoencoders.
+// regressions and autoencoders; frozen sets and tail images.
 inline constexpr std::uint32_t kCapDfp16 = 1u << 10, kCapBestOnHost = 1u << 12,
-                               kCapTasks = 1u << 13;
+                               kCapTasks = 1u << 13, kCapFrozen = 1u << 14;
 // Those that settings need of a board.
 std::uint32_t caps_needed(const model::HyperParams& asked);
 

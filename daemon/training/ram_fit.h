@@ -23,18 +23,24 @@ struct SampleCounts {
 };
 
 // Bytes of a sample's values as a board takes them.
-std::uint32_t sample_bytes(const model::Model& model);
+std::uint32_t sample_bytes(const model::Model& model, Form form = Form::kRaw);
 RamNeed ram_need(const model::Model& model, const SampleCounts& counts, const Placement& place);
 
 // The precision of the first placement to try, whatever memory there is.
 Placement asked_placement(const model::HyperParams& asked);
 
 // Placements to try, best first: k 15 before 8, resident before streamed, the batch wanted before
-// smaller ones, the guard's best weights on the board before on the host. What `asked` pins is
-// never changed. Only those that fit by estimate (all, where the model's or the board's figures are
-// unknown). Errors: RESOURCE_EXHAUSTED with what is needed and which settings would fit.
+// smaller ones, the guard's best weights on the board before on the host; the whole model with the
+// samples before frozen outputs, those with the whole model before the trainable part alone. What
+// `asked` pins is never changed. Only those that fit by estimate (all, where the model's or the
+// board's figures are unknown). Errors: RESOURCE_EXHAUSTED with what is needed and which settings
+// would fit.
 Result<std::vector<Placement>> placements(const model::Model& model, const model::Board& board,
                                           const SampleCounts& counts,
                                           const model::HyperParams& asked, std::uint32_t batch);
+// What the board holds at that placement, and why not more.
+std::string placement_text(const model::Model& model, const model::Board& board,
+                           const SampleCounts& counts, const model::HyperParams& asked,
+                           const Placement& place);
 
 }  // namespace odt::training

@@ -82,6 +82,7 @@ Status check_caps(const model::HyperParams& asked, const model::Board& board) {
   if (lacks == 0) return absl::OkStatus();
   const char* what = "layer_k or apt";
   if ((lacks & kCapBestOnHost) != 0) what = "best_on_host";
+  if ((lacks & kCapFrozen) != 0) what = "frozen outputs";
   if ((lacks & kCapDfp16) != 0) what = "rule_set DFP16";
   return refuse(absl::FailedPreconditionError(absl::StrCat("board ", board.name, " (firmware ",
                                                            board.fw_version, ") cannot do ", what)),
@@ -178,6 +179,13 @@ Status check_settings(const RunParts& parts, const model::HyperParams& asked,
             "model '", parts.model.name, "' has ", parts.model.trainable_layers,
             " trainable layers; board ", parts.board.name, " takes ", parts.board.max_layers)),
         "OUT_OF_RANGE", "Compile the model with fewer trainable layers.");
+  if (asked.frozen.value_or(false) && parts.model.tail.image.is_zero())
+    return refuse(absl::FailedPreconditionError(absl::StrCat(
+                      "frozen is on, but model '", parts.model.name,
+                      "' has no frozen outputs: they need layers that are computed in front of the "
+                      "first trained one, one tensor between, and 8-bit integers")),
+                  "NO_FROZEN_PART",
+                  "Add the model with fewer trainable layers, or leave frozen out.");
   const bool fixed = asked.policy == model::Policy::kFixed;
   const SampleCounts counts{parts.dataset.train, parts.dataset.heldout, parts.evaluate,
                             parts.start_snapshot, asked.guard.value_or(true)};

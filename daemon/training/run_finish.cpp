@@ -98,7 +98,7 @@ asio::awaitable<Status> RunTask::after_training(Session session, bool holds) {
       // The board lost its RAM after the last epoch: the weights are here.
       auto state = co_await session->get_state(false);
       if (!state.ok()) co_return state.status();
-      done = co_await load_image(*env_, session, *state, run_.spec.model_hash);
+      done = co_await load_image(*env_, session, *state, image_hash());
       if (!done.ok()) co_return done;
       auto weights = co_await env_->read_blob(run_.final_weights_hash);
       if (!weights.ok()) co_return weights.status();

@@ -1,7 +1,6 @@
 #include <absl/strings/str_cat.h>
 
 #include "data/order.h"
-#include "training/ram_fit.h"
 #include "training/run_checks.h"
 #include "training/run_task.h"
 
@@ -33,15 +32,20 @@ asio::awaitable<Status> RunTask::load_library() {
 }
 
 asio::awaitable<Status> RunTask::derive_samples() {
-  if (!derived_) {
+  const bool frozen = form() != Form::kRaw;
+  if (frozen != sets_frozen_ || !derived_) {
+    train_loaded_ = heldout_loaded_ = test_loaded_ = false;
     CallContext ctx;
     ctx.command_id = new_uuid();
     const Uuid dataset = run_.spec.dataset_id;
     const Hash model = run_.spec.model_hash;
     jobs::JobControl& jobs = env_->jobs;
     std::function<void(Done<model::DerivedSamples>)> operation =
-        [&jobs, ctx, dataset, model](Done<model::DerivedSamples> done) {
-          jobs.derive(ctx, dataset, model, std::move(done));
+        [&jobs, ctx, dataset, model, frozen](Done<model::DerivedSamples> done) {
+          if (frozen)
+            jobs.freeze(ctx, dataset, model, std::move(done));
+          else
+            jobs.derive(ctx, dataset, model, std::move(done));
         };
     auto derived = co_await await_done<model::DerivedSamples>(env_->io, std::move(operation));
     if (!derived.ok()) {
@@ -53,30 +57,41 @@ asio::awaitable<Status> RunTask::derive_samples() {
           reason_of(why).empty() ? "DERIVE_FAILED" : reason_of(why), remedy_of(why));
     }
     derived_ = std::move(*derived);
+    sets_frozen_ = frozen;
   }
-  const std::uint32_t targets = target_count(model_->outputs);
+  auto loaded = co_await load_sets();
+  if (!loaded.ok()) co_return loaded;
+  if (train_.empty())
+    co_return with_reason(
+        absl::FailedPreconditionError("dataset '" + dataset_->name + "' has no training samples"),
+        "NO_SAMPLES", "Import it again with a training split.");
+  co_return absl::OkStatus();
+}
+
+asio::awaitable<Status> RunTask::load_sets() {
+  const bool frozen = sets_frozen_;
+  const std::uint32_t targets = target_count(model_->outputs, frozen);
   if (!train_loaded_) {
-    auto set = co_await load_samples(*env_, derived_->train, targets);
+    const Hash blob = frozen ? derived_->frozen_train : derived_->train;
+    auto set = co_await load_samples(*env_, blob, targets);
     if (!set.ok()) co_return set.status();
     train_ = std::move(*set);
     train_loaded_ = true;
   }
   if (!heldout_loaded_) {
-    auto set = co_await load_samples(*env_, derived_->heldout, targets);
+    const Hash blob = frozen ? derived_->frozen_heldout : derived_->heldout;
+    auto set = co_await load_samples(*env_, blob, targets);
     if (!set.ok()) co_return set.status();
     heldout_ = std::move(*set);
     heldout_loaded_ = true;
   }
   if (run_.spec.evaluate && !test_loaded_) {
-    auto set = co_await load_samples(*env_, derived_->test, targets);
+    const Hash blob = frozen ? derived_->frozen_test : derived_->test;
+    auto set = co_await load_samples(*env_, blob, targets);
     if (!set.ok()) co_return set.status();
     test_ = std::move(*set);
     test_loaded_ = true;
   }
-  if (train_.empty())
-    co_return with_reason(
-        absl::FailedPreconditionError("dataset '" + dataset_->name + "' has no training samples"),
-        "NO_SAMPLES", "Import it again with a training split.");
   co_return absl::OkStatus();
 }
 
@@ -119,51 +134,79 @@ asio::awaitable<Status> RunTask::begin_attempt() {
   co_return saved;
 }
 
-asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState state) {
+asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState) {
   auto done = co_await begin_attempt();
   if (!done.ok()) co_return done;
-  done = co_await derive_samples();
+  image_loaded_ = Hash{};
+  done = co_await measure_first(session);
   if (!done.ok()) co_return done;
-  done = co_await settle_outputs();
-  if (!done.ok()) co_return done;
-  done = interrupted(session);
-  if (!done.ok()) co_return done;
-  done = co_await load_image(*env_, session, state, run_.spec.model_hash);
-  if (!done.ok()) co_return done;
-  const bool resumes = !run_.checkpoint_state.is_zero();
-  if (!resumes) {
-    done = co_await push_start_snapshot(session);
-    if (!done.ok()) co_return done;
-    done = co_await measure_start(session);
-    if (!done.ok()) co_return done;
-  }
-  if (run_.effective.k.has_value()) {
-    Placement place;
-    place.k = *run_.effective.k;
-    place.batch = *run_.effective.batch;
-    place.streamed = *run_.effective.streamed;
-    place.best_on_host = run_.effective.best_on_host.value_or(false);
-    done = co_await start_with(session, place);
+  if (!run_.effective.k.has_value()) {
+    done = co_await try_placements(session);
     co_return done;
   }
-  auto places = choose_placements();
+  Placement place;
+  place.k = *run_.effective.k;
+  place.batch = *run_.effective.batch;
+  place.streamed = *run_.effective.streamed;
+  place.best_on_host = run_.effective.best_on_host.value_or(false);
+  place.form = form_of(run_.effective);
+  done = co_await start_with(session, place);
+  co_return done;
+}
+
+asio::awaitable<Status> RunTask::measure_first(Session session) {
+  if (!run_.effective.k.has_value()) {
+    // The policy's batch follows from the measurement; what the board can hold hardly does.
+    auto places = choose_placements(Drift::kMild);
+    if (!places.ok()) co_return places.status();
+    form_ = places->front().form;
+  }
+  while (true) {
+    auto done = co_await derive_samples();
+    if (!done.ok()) co_return done;
+    done = co_await settle_outputs();
+    if (!done.ok()) co_return done;
+    done = interrupted(session);
+    if (!done.ok()) co_return done;
+    done = co_await put_model(session);
+    if (done.ok() && run_.checkpoint_state.is_zero()) done = co_await measure_start(session);
+    const bool smaller = absl::IsResourceExhausted(done) && !run_.effective.k.has_value() &&
+                         form_ != Form::kTail && run_.spec.hyper.frozen.value_or(true) &&
+                         !model_->tail.image.is_zero() && (session->hello().caps & kCapFrozen) != 0;
+    if (!smaller) co_return done;
+    env_->say(3, absl::StrCat(shown(), ": ", text_of(done), "; next, its trainable part alone"));
+    form_ = Form::kTail;
+  }
+}
+
+asio::awaitable<Status> RunTask::put_model(Session session) {
+  auto now = co_await session->get_state(false);
+  if (!now.ok()) co_return now.status();
+  auto done = co_await load_image(*env_, session, *now, image_hash());
+  if (!done.ok()) co_return done;
+  image_loaded_ = image_hash();
+  if (run_.checkpoint_state.is_zero()) done = co_await push_start_snapshot(session);
+  co_return done;
+}
+
+asio::awaitable<Status> RunTask::try_placements(Session session) {
+  auto places = choose_placements(drift());
   if (!places.ok()) co_return places.status();
   // The first one twice: the evaluation before may have left batch slots that take its room.
   places->insert(places->begin(), places->front());
   Status last = absl::InternalError("no placement");
   for (const Placement& place : *places) {
-    done = interrupted(session);
+    auto done = interrupted(session);
     if (!done.ok()) co_return done;
-    last = co_await start_with(session, place);
+    form_ = place.form;
+    done = co_await derive_samples();
+    if (!done.ok()) co_return done;
+    last = image_loaded_ == image_hash() ? absl::OkStatus() : co_await put_model(session);
+    if (last.ok()) last = co_await start_with(session, place);
     if (!absl::IsResourceExhausted(last)) co_return last;
-    // The estimate was too good: the board has the last word. It keeps image and weights only.
+    // The estimate was too good: the board has the last word. The next begins with the image.
     env_->say(3, absl::StrCat(shown(), ": ", text_of(last)));
-    auto now = co_await session->get_state(false);
-    if (!now.ok()) co_return now.status();
-    done = co_await load_image(*env_, session, *now, run_.spec.model_hash);
-    if (!done.ok()) co_return done;
-    done = co_await push_start_snapshot(session);
-    if (!done.ok()) co_return done;
+    image_loaded_ = Hash{};
   }
   co_return last;
 }
@@ -246,13 +289,15 @@ Drift RunTask::drift() const {
   return judge_drift(start, model_->source_accuracy);
 }
 
-Result<std::vector<Placement>> RunTask::choose_placements() const {
+SampleCounts RunTask::counts() const {
+  return {dataset_->train, dataset_->heldout, run_.spec.evaluate,
+          !run_.spec.start_snapshot.is_zero(), run_.spec.hyper.guard.value_or(true)};
+}
+
+Result<std::vector<Placement>> RunTask::choose_placements(Drift drift) const {
   const model::Board* board = env_->registry->find(slot_.uid);
-  const SampleCounts counts{train_.count(), heldout_.count(), run_.spec.evaluate,
-                            !run_.spec.start_snapshot.is_zero(),
-                            run_.spec.hyper.guard.value_or(true)};
-  return placements(*model_, *board, counts, run_.spec.hyper,
-                    policy_batch(run_.spec.hyper, drift()));
+  return placements(*model_, *board, counts(), run_.spec.hyper,
+                    policy_batch(run_.spec.hyper, drift));
 }
 
 asio::awaitable<Status> RunTask::settle_placement(Placement place) {
@@ -264,9 +309,11 @@ asio::awaitable<Status> RunTask::settle_placement(Placement place) {
   const std::uint32_t samples = train_.count();
   const std::uint32_t total = data::steps_per_epoch(samples, *effective.batch) * *effective.epochs;
   const std::uint32_t rules = board->rules_version;
+  const std::string text = placement_text(*model_, *board, counts(), run_.spec.hyper, place);
   Save what;
-  what.edit = [effective, samples, total, rules](model::Run& r) {
+  what.edit = [effective, samples, total, rules, text](model::Run& r) {
     r.effective = effective;
+    r.placement = text;
     r.train_samples = samples;
     r.steps_total = total;
     r.rules_version = rules;
@@ -301,7 +348,10 @@ asio::awaitable<Status> RunTask::start_with(Session session, Placement place) {
   if (absl::IsResourceExhausted(done) && first) {
     // The next placement is settled afresh.
     Save what;
-    what.edit = [](model::Run& r) { r.effective = {}; };
+    what.edit = [](model::Run& r) {
+      r.effective = {};
+      r.placement.clear();
+    };
     start_sent_ = false;
     auto saved = co_await save(std::move(what));
     if (!saved.ok()) co_return saved;

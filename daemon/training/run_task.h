@@ -8,6 +8,7 @@
 #include "training/board_slot.h"
 #include "training/gavg.h"
 #include "training/policy.h"
+#include "training/ram_fit.h"
 
 namespace odt::training {
 
@@ -78,7 +79,18 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   asio::awaitable<Status> prepare(Session session, model::DeviceState state);
   asio::awaitable<Status> begin_attempt();
   asio::awaitable<Status> load_library();
+  // Loads the sets as the placement wants them: samples, or frozen outputs.
   asio::awaitable<Status> derive_samples();
+  asio::awaitable<Status> load_sets();
+  // What the board holds: settled with the placement, planned before.
+  Form form() const { return run_.effective.k.has_value() ? form_of(run_.effective) : form_; }
+  Hash image_hash() const {
+    return form() == Form::kTail ? model_->tail.image : run_.spec.model_hash;
+  }
+  asio::awaitable<Status> put_model(Session session);  // image and start snapshot, nothing else
+  // Model on the board and accuracy before training, in the first form that the board has room for.
+  asio::awaitable<Status> measure_first(Session session);
+  asio::awaitable<Status> try_placements(Session session);
   asio::awaitable<Status> measure_start(Session session);
   asio::awaitable<Status> settle_outputs();
   asio::awaitable<Status> push_start_snapshot(Session session);
@@ -96,7 +108,8 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   Measured measured(const model::EvalReport& report) const;
   bool has_classes() const { return model_->outputs.has_classes(); }
   Drift drift() const;
-  Result<std::vector<Placement>> choose_placements() const;
+  SampleCounts counts() const;
+  Result<std::vector<Placement>> choose_placements(Drift drift) const;
   model::DeviceRunSpec device_spec() const;
 
   // The largest loss that the guard tells from others (rule 1.10).
@@ -159,6 +172,9 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   data::SampleSet train_, heldout_, test_;
   model::Accuracy train_start_;  // before training, where judges_by_training()
   bool train_loaded_ = false, heldout_loaded_ = false, test_loaded_ = false;
+  bool sets_frozen_ = false;  // those loaded
+  Form form_ = Form::kRaw;    // planned
+  Hash image_loaded_;         // by this attempt; zero: none
 
   std::map<std::pair<std::uint32_t, std::uint32_t>, model::EpochResult> known_epochs_;
   // Step records of a run that the board holds: where the next one belongs.

@@ -120,6 +120,7 @@ model::DeviceState device_state(const pb::State& m) {
   s.sample_set_hash = id_or_zero<Hash>(m.sample_set_hash());
   s.has_weights = m.has_weights();
   s.oldest_unacked_epoch = m.oldest_unacked_epoch();
+  s.tail = m.tail();
   if (m.best_wait() <= static_cast<std::uint32_t>(model::BestWait::kWanted))
     s.best_wait = static_cast<model::BestWait>(m.best_wait());
   s.sensor_channels = m.sensor_channels();

@@ -8,6 +8,7 @@
 #include "compiler/compile.h"
 #include "compiler/export.h"
 #include "data/derive.h"
+#include "worker/freeze.h"
 #include "worker/import_job.h"
 #include "worker/replay.h"
 #include "worker/train_pc.h"
@@ -83,6 +84,7 @@ Result<json> run_compile(const Context& c) {
   ODT_ASSIGN(compiled, compiler::compile(onnx, c.file_name("onnx"), options));
   ODT_TRY(write_output(c, "manifest_out", compiled.manifest));
   ODT_TRY(write_output(c, "image_out", compiled.image));
+  if (!compiled.tail.empty()) ODT_TRY(write_output(c, "tail_out", compiled.tail));
   return json{{"model_hash", sha256(compiled.image).hex()},
               {"manifest_hash", sha256(compiled.manifest).hex()},
               {"warnings", compiled.network.warnings}};
@@ -140,6 +142,19 @@ Result<json> run_derive(const Context& c) {
     result[name] = blob->empty() ? std::string() : sha256(*blob).hex();
     if (!blob->empty()) ODT_TRY(write_output(c, absl::StrCat(name, "_out").c_str(), *blob));
   }
+  if (c.text("image").empty()) return result;
+  std::string image;
+  ODT_ASSIGN(image, read_input(c, "image", kMaxOnnxBytes));
+  int at = 300;
+  for (const auto& [name, blob] : splits) {
+    c.progress(at += 200, absl::StrCat("frozen outputs: ", name));
+    result[absl::StrCat("frozen_", name)] = "";
+    if (blob->empty()) continue;
+    std::string frozen;
+    ODT_ASSIGN(frozen, freeze_samples(image, *blob));
+    result[absl::StrCat("frozen_", name)] = sha256(frozen).hex();
+    ODT_TRY(write_output(c, absl::StrCat("frozen_", name, "_out").c_str(), frozen));
+  }
   return result;
 }
 
@@ -164,6 +179,7 @@ Result<json> run_train_pc(const Context& c) {
   ODT_ASSIGN(files, package(net, c.job.value("dfp16", false)));
   ODT_TRY(write_output(c, "manifest_out", files.manifest));
   ODT_TRY(write_output(c, "image_out", files.image));
+  if (!files.tail.empty()) ODT_TRY(write_output(c, "tail_out", files.tail));
   ODT_TRY(write_output(c, "onnx_out", files.onnx));
   const compiler::Calibration& cal = net.calibration;
   return json{{"onnx_hash", sha256(files.onnx).hex()},

@@ -356,6 +356,7 @@ Result<TrainedFiles> package(const compiler::Network& net, bool dfp16) {
   }
   files.image = std::move(compiled.image);
   files.manifest = std::move(compiled.manifest);
+  files.tail = std::move(compiled.tail);
   files.warnings = net.warnings;
   return files;
 }

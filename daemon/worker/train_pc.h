@@ -47,6 +47,7 @@ Result<compiler::Network> train_pc(const data::Dataset& dataset, const TrainPcOp
 // integers.
 struct TrainedFiles {
   std::string onnx, image, manifest;
+  std::string tail;  // of Compiled
   std::vector<std::string> warnings;
 };
 // Errors: those of compile().

@@ -22,6 +22,7 @@ import cases_capture  # noqa: E402
 import cases_data  # noqa: E402
 import cases_fixtures  # noqa: E402
 import cases_float  # noqa: E402
+import cases_frozen  # noqa: E402
 import cases_guard  # noqa: E402
 import cases_losses  # noqa: E402
 import cases_precision  # noqa: E402
@@ -31,8 +32,8 @@ import cases_soak  # noqa: E402
 from tied import tied  # noqa: E402
 
 # The slowest begin first.
-MODULES = [cases_recovery, cases_training, cases_losses, cases_precision, cases_guard, cases_float, cases_bad_input,
-           cases_capture, cases_data, cases_fixtures, cases_api]
+MODULES = [cases_recovery, cases_training, cases_losses, cases_precision, cases_guard, cases_frozen, cases_float,
+           cases_bad_input, cases_capture, cases_data, cases_fixtures, cases_api]
 
 
 def run_here(case, bin_dir):

@@ -64,7 +64,8 @@ void session_hello(app_t* app, const frame_t* f) {
 
 static uint32_t caps(const app_t* app) {
   uint32_t bits = APP_CAP_IDENTIFY | APP_CAP_RESIDENT | APP_CAP_STREAMED | APP_CAP_EVALUATE |
-                  APP_CAP_INFER | APP_CAP_BEST_ON_HOST | APP_CAP_TASKS | app->config->extra_caps;
+                  APP_CAP_INFER | APP_CAP_BEST_ON_HOST | APP_CAP_TASKS | APP_CAP_FROZEN |
+                  app->config->extra_caps;
   bits |= ODT_WITH_APT ? APP_CAP_PRECISION : APP_CAP_REDUCED;
   bits |= ODT_WITH_DFP16 ? APP_CAP_DFP16 : APP_CAP_REDUCED;
   bits |= ODT_WITH_GRAPHS ? APP_CAP_GRAPHS : APP_CAP_REDUCED;

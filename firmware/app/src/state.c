@@ -62,6 +62,7 @@ void state_fill(app_t* app, bool with_hash, response_t* r) {
     put_hash(hash, &s->sample_set_hash.size, s->sample_set_hash.bytes);
   }
   s->has_weights = trainer_has_weights(app);
+  s->tail = app->has_model && app->model.tail;
 #if APP_CAPTURE
   if (app->hal.sensor != NULL) {
     s->sensor_channels = app->hal.sensor->channels;

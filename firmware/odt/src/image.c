@@ -6,8 +6,8 @@
 odt_status_t odt_section(const odt_open_t* o, uint32_t off, uint64_t n, const char* what,
                          int32_t index) {
   uint32_t bytes = o->m->image_bytes;
-  if (off < ODT_IMAGE_HEAD || off > bytes || n > bytes - off) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, what, index, off, ODT_IMAGE_HEAD,
+  if (off < o->head || off > bytes || n > bytes - off) {
+    return odt_fail(o->err, ODT_INVALID_ARGUMENT, what, index, off, o->head,
                     n > bytes ? 0 : (int64_t)(bytes - n));
   }
   if (off % 4 != 0) return odt_fail(o->err, ODT_INVALID_ARGUMENT, what, index, off % 4, 0, 0);
@@ -64,9 +64,11 @@ static odt_status_t parse_header(odt_open_t* o) {
   if (odt_le16(p + 4) != 1) {
     return odt_fail(o->err, ODT_UNIMPLEMENTED, "image: version", -1, odt_le16(p + 4), 1, 1);
   }
-  if (odt_le16(p + 6) != ODT_IMAGE_HEAD) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: header bytes", -1, odt_le16(p + 6),
-                    ODT_IMAGE_HEAD, ODT_IMAGE_HEAD);
+  o->head = odt_le16(p + 6);
+  m->tail = o->head == ODT_TAIL_HEAD;
+  if (o->head != ODT_IMAGE_HEAD && (!m->tail || o->head > m->image_bytes)) {
+    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: header bytes", -1, o->head,
+                    ODT_IMAGE_HEAD, ODT_TAIL_HEAD);
   }
   if (odt_le32(p + 8) != m->image_bytes) {
     return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: total bytes", -1, m->image_bytes,
@@ -82,6 +84,9 @@ static odt_status_t parse_header(odt_open_t* o) {
   if (p[39] == ODT_ARITH_DFP16 && !ODT_WITH_DFP16) {
     return odt_fail(o->err, ODT_UNIMPLEMENTED, "image: arithmetic: DFP16 is not in this firmware",
                     -1, p[39], ODT_ARITH_INT8, ODT_ARITH_INT8);
+  }
+  if (m->tail && p[39] != ODT_ARITH_INT8) {
+    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "tail image: arithmetic", -1, p[39], 0, 0);
   }
   m->task = p[38];
   m->arith = p[39];
@@ -168,6 +173,10 @@ odt_status_t odt_model_open(odt_model_t* m, const void* image, uint32_t bytes, o
   m->image_bytes = bytes;
   odt_status_t st = parse(&o);
   if (st != ODT_OK) return st;
+  if (m->tail) {
+    memcpy(m->hash, m->image + ODT_IMAGE_HEAD, 32);
+    return ODT_OK;
+  }
   odt_sha256_t sha;
   odt_sha256_init(&sha);
   odt_sha256_update(&sha, image, bytes);

@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #define ODT_IMAGE_HEAD 64u
+#define ODT_TAIL_HEAD 96u /* of a tail image: the model's hash follows */
 #define ODT_TENSOR_BYTES 16u
 #define ODT_OP_BYTES 96u
 #define ODT_MAX_COUNT (1u << 24) /* values of one tensor of one sample */
@@ -14,6 +15,7 @@
 typedef struct {
   odt_model_t* m;
   odt_error_t* err;
+  uint32_t head; /* bytes of the header */
   int16_t lo[ODT_MAX_TENSORS], hi[ODT_MAX_TENSORS]; /* values a tensor can hold */
 } odt_open_t;
 

@@ -107,7 +107,8 @@ static odt_status_t check_outputs(const odt_open_t* o) {
     return odt_bad(o, -1, "logits: values", z->count, m->n_classes, m->n_classes);
   }
   if (z->dtype != want) return odt_bad(o, -1, "logits: dtype", z->dtype, want, want);
-  if (m->task != ODT_TASK_AUTOENCODE) return ODT_OK;
+  /* A tail's targets come with its samples. */
+  if (m->task != ODT_TASK_AUTOENCODE || m->tail) return ODT_OK;
   if (x->count != z->count) {
     return odt_bad(o, -1, "autoencoder: input values", x->count, z->count, z->count);
   }
@@ -124,6 +125,10 @@ odt_status_t odt_check_graph(odt_open_t* o) {
   odt_status_t st = number_layers(o);
   if (st == ODT_OK) st = check_outputs(o);
   if (st == ODT_OK) st = check_tensors(o);
-  if (st == ODT_OK) m->cut = find_cut(m);
-  return st;
+  if (st != ODT_OK) return st;
+  if (m->tail && m->first_trainable_op != 0) {
+    return odt_bad(o, 0, "tail image: frozen op in front", m->first_trainable_op, 0, 0);
+  }
+  m->cut = find_cut(m);
+  return ODT_OK;
 }

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "internal.h"
 
 static odt_status_t bad(odt_error_t* err, const char* what, int64_t got, int64_t lo, int64_t hi) {
@@ -39,13 +41,20 @@ odt_status_t odt_samples_open(odt_samples_t* s, const void* blob, uint32_t bytes
   if (s->dtype < ODT_S8 || s->dtype > ODT_S16) {
     return bad(err, "samples: dtype", s->dtype, ODT_S8, ODT_S16);
   }
-  if (s->flags & ~(ODT_SAMPLES_TARGETS | ODT_SAMPLES_FROZEN)) {
-    return bad(err, "samples: flags", s->flags, 0, ODT_SAMPLES_TARGETS | ODT_SAMPLES_FROZEN);
+  const bool source = (s->flags & ODT_SAMPLES_SOURCE) != 0;
+  if (s->flags > 7 || (source && !odt_samples_frozen(s))) {
+    return bad(err, "samples: flags", s->flags, 0, 7);
   }
   if (s->count == 0) return bad(err, "samples: count", 0, 1, INT32_MAX);
   if (s->sample_len == 0) return bad(err, "samples: sample_len", 0, 1, INT32_MAX);
   if (s->dtype == ODT_S16 && (uintptr_t)blob % 2u != 0) {
     return bad(err, "samples: address of int16", 1, 0, 0);
+  }
+  s->source = NULL;
+  if (source) {
+    if (bytes < 16 + 64) return bad(err, "samples: bytes", bytes, 16 + 64, INT32_MAX);
+    bytes -= 64;
+    s->source = p + bytes;
   }
   return place(s, p, bytes, err);
 }
@@ -74,7 +83,15 @@ odt_status_t odt_samples_shape(const odt_samples_t* s, const odt_model_t* m, odt
     if (odt_is_dfp16(m)) {
       return odt_fail(err, ODT_FAILED_PRECONDITION, "samples: frozen (DFP16)", -1, 1, 0, 0);
     }
+    if (s->source && memcmp(s->source, m->hash, 32) != 0) {
+      return odt_fail(err, ODT_FAILED_PRECONDITION,
+                      "samples: frozen outputs of another model (or of other trainable layers)", -1,
+                      1, 0, 0);
+    }
     source = m->cut;
+  } else if (m->tail) {
+    return odt_fail(err, ODT_FAILED_PRECONDITION,
+                    "samples: the image is a tail and takes frozen outputs only", -1, 0, 1, 1);
   }
   const odt_tensor_t* in = &m->tensors[source];
   if (s->dtype != in->dtype) return bad(err, "samples: dtype", s->dtype, in->dtype, in->dtype);

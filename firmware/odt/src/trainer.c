@@ -282,7 +282,9 @@ odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* 
 }
 
 odt_status_t odt_trainer_score(odt_trainer_t* t, const uint8_t* sample, uint32_t* score) {
-  if (t->model->task != ODT_TASK_AUTOENCODE || !t->weights_valid) return ODT_FAILED_PRECONDITION;
+  if (t->model->task != ODT_TASK_AUTOENCODE || t->model->tail || !t->weights_valid) {
+    return ODT_FAILED_PRECONDITION;
+  }
   if (odt_is_dfp16(t->model)) {
     *score = odt_dfp_score(t, sample);
     return ODT_OK;

@@ -156,6 +156,9 @@ class FakeJobs final : public jobs::JobControl {
   void derive(CallContext, Uuid, Hash, Done<model::DerivedSamples> done) override {
     done(absl::UnimplementedError("not here"));
   }
+  void freeze(CallContext, Uuid, Hash, Done<model::DerivedSamples> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
 
  private:
   static model::Job job() {

@@ -19,6 +19,7 @@ class FakeJobs : public jobs::JobControl {
  public:
   Result<model::DerivedSamples> samples = absl::NotFoundError("no samples");
   void derive(CallContext, Uuid, Hash, Done<model::DerivedSamples> done) override { done(samples); }
+  void freeze(CallContext, Uuid, Hash, Done<model::DerivedSamples> done) override { done(samples); }
   void add_model(CallContext, Hash, std::string, std::uint32_t, jobs::CompileChoice,
                  Done<model::Job> done) override {
     done(absl::UnimplementedError(""));

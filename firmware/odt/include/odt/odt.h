@@ -151,6 +151,7 @@ typedef struct {
   uint16_t first_trainable_op;
   uint16_t cut; /* the one tensor that leads from the frozen ops in front of first_trainable_op into
                    the rest; 0xFFFF: there are several */
+  bool tail; /* the image begins at the cut of the model named by hash: samples are frozen ones */
   uint8_t task, arith;                         /* odt_task_t, odt_arith_t */
   uint16_t ce_scale;                           /* Q8; 0: no cross-entropy */
   const int8_t *target_correct, *target_wrong; /* [n_classes]; NULL: no MSE */
@@ -163,8 +164,9 @@ typedef struct {
 
 /* Parses and validates an image: every offset, count, shape and value range, so that the kernels
  * may run blind. `image` must be 4-byte aligned and outlive the model. Computes hash (SHA-256 of
- * the bytes). Errors: INVALID_ARGUMENT (malformed), OUT_OF_RANGE (limits above), UNIMPLEMENTED (op
- * kind, version). */
+ * the bytes; of a tail image: the one it carries, so that weights and states are the model's).
+ * Errors: INVALID_ARGUMENT (malformed), OUT_OF_RANGE (limits above), UNIMPLEMENTED (op kind,
+ * version). */
 odt_status_t odt_model_open(odt_model_t* m, const void* image, uint32_t bytes, odt_error_t* err);
 
 /* ---- samples (ODTS v1) ------------------------------------------------------------------------
@@ -179,11 +181,13 @@ typedef struct {
   const int8_t* labels; /* [count], or targets [count][n_classes of the model] */
   const uint8_t*
       data; /* [count][sample_len], dtype S8 or U8; S16 in DFP16 and for frozen outputs */
+  const uint8_t* source; /* [64]: hash of the model, SHA-256 of the ODTS frozen; NULL: not told */
 } odt_samples_t;
 
 #define ODT_SAMPLES_TARGETS 1u /* a target per output instead of a label */
 #define ODT_SAMPLES_FROZEN \
   2u /* values of the model's cut tensor: the frozen ops have run already */
+#define ODT_SAMPLES_SOURCE 4u /* with FROZEN: 64 bytes at the end say of what */
 
 /* Checks an ODTS blob and points into it. Errors: INVALID_ARGUMENT. */
 odt_status_t odt_samples_open(odt_samples_t* s, const void* blob, uint32_t bytes, odt_error_t* err);
@@ -192,8 +196,8 @@ static inline bool odt_samples_frozen(const odt_samples_t* s) {
 }
 /* Checks samples against a model (dtype, length, labels < n_classes or number of targets). A
  * regression wants targets, a classifier labels; an autoencoder targets where its samples are
- * frozen (its inputs are not there). Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (frozen samples,
- * model without a cut or DFP16). */
+ * frozen (its inputs are not there). Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (frozen samples:
+ * model without a cut or DFP16, outputs of another model; other samples: a tail image). */
 odt_status_t odt_samples_fit(const odt_samples_t* s, const odt_model_t* m, odt_error_t* err);
 
 /* ---- run settings -----------------------------------------------------------------------------
@@ -388,7 +392,7 @@ odt_status_t odt_trainer_infer(odt_trainer_t* t, const uint8_t* sample, int8_t* 
 odt_status_t odt_trainer_infer16(odt_trainer_t* t, const uint8_t* sample, int16_t* logits,
                                  int32_t* exponent);
 /* Anomaly score of one sample by an autoencoder: the sum of (output - input)^2, at most UINT32_MAX
- * (DFP16). Errors: FAILED_PRECONDITION (other tasks). */
+ * (DFP16). Errors: FAILED_PRECONDITION (other tasks, tail images). */
 odt_status_t odt_trainer_score(odt_trainer_t* t, const uint8_t* sample, uint32_t* score);
 /* Runs the frozen part alone: the values of the model's cut tensor for one sample of the network
  * input, in the tensor's dtype; together they make samples with ODT_SAMPLES_FROZEN, which then
