@@ -84,6 +84,10 @@ static bool keep_ok(const app_t* app, odt_device_v1_SampleRole keep, response_t*
 }
 
 static bool settings_ok(const app_t* app, capture_t* c, response_t* r) {
+  if (app->model.tail) {
+    refuse(r, kNotNow, "a tail image takes frozen outputs, not what a sensor sees");
+    return false;
+  }
   const settings_t* s = &c->set;
   const odt_tensor_t* in = &app->model.tensors[app->model.input];
   const int64_t labels = labels_of(app);

@@ -266,7 +266,7 @@ TEST(Frozen, RefusedWithOneClearError) {
   EXPECT_NE(refusal(other).find("of another model"), std::string::npos) << refusal(other);
   EXPECT_EQ(state_of(rig).samples_train(), 0u) << "nothing of it stays";
   // Outputs of other samples than those of the run.
-  ASSERT_FALSE(rig.push(pb::RESOURCE_SAMPLES, frozen_of(raw_set(900, first_n(kFrozenTrain))), 1)
+  ASSERT_FALSE(rig.push(pb::RESOURCE_SAMPLES, frozen_of(raw_set(901, first_n(kFrozenTrain))), 1)
                    .has_error());
   ASSERT_FALSE(rig.push(pb::RESOURCE_SAMPLES, frozen_of(kHeldout), 2).has_error());
   const auto started = rig.request(start_request(small_spec(kTrain, kHeldout)));
