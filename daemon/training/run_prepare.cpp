@@ -201,7 +201,8 @@ asio::awaitable<Status> RunTask::try_placements(Session session) {
     form_ = place.form;
     done = co_await derive_samples();
     if (!done.ok()) co_return done;
-    last = image_loaded_ == image_hash() ? absl::OkStatus() : co_await put_model(session);
+    last = absl::OkStatus();
+    if (image_loaded_ != image_hash()) last = co_await put_model(session);
     if (last.ok()) last = co_await start_with(session, place);
     if (!absl::IsResourceExhausted(last)) co_return last;
     // The estimate was too good: the board has the last word. The next begins with the image.
