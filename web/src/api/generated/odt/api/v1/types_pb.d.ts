@@ -1301,6 +1301,20 @@ export declare type HyperParams = Message<"odt.api.v1.HyperParams"> & {
    * @generated from field: optional bool best_on_host = 27;
    */
   bestOnHost?: boolean | undefined;
+
+  /**
+   * outputs of the model's frozen part in place of the samples; default: where the board lacks room
+   *
+   * @generated from field: optional bool frozen = 30;
+   */
+  frozen?: boolean | undefined;
+
+  /**
+   * effective only: the board holds the trainable part alone
+   *
+   * @generated from field: optional bool tail = 31;
+   */
+  tail?: boolean | undefined;
 };
 
 /**
@@ -1561,6 +1575,13 @@ export declare type Run = Message<"odt.api.v1.Run"> & {
    * @generated from field: odt.api.v1.Loss heldout_best_loss = 30;
    */
   heldoutBestLoss?: Loss | undefined;
+
+  /**
+   * what the board holds, and why; empty: not settled yet
+   *
+   * @generated from field: string placement = 40;
+   */
+  placement: string;
 };
 
 /**
