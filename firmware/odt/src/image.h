@@ -15,7 +15,7 @@
 typedef struct {
   odt_model_t* m;
   odt_error_t* err;
-  uint32_t head; /* bytes of the header */
+  uint32_t head;                                    /* bytes of the header */
   int16_t lo[ODT_MAX_TENSORS], hi[ODT_MAX_TENSORS]; /* values a tensor can hold */
 } odt_open_t;
 
