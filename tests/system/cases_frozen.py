@@ -4,7 +4,7 @@ import signal
 from world import FIXED, World, refused
 
 
-def prepare(world, train=120, heldout=40, test=60):
+def prepare(world, train=96, heldout=32, test=60):
     """196-160-24-10, of which the last two layers are trained: 31 KB of the image are frozen."""
     world.prepare(train=train, heldout=heldout, test=test)
     world.ctl("pc-train", "--data", "source", "--hidden", "160,24", "--epochs", 3, "--seed", 1, "--name", "full", timeout=300)
@@ -38,7 +38,7 @@ def test_frozen_same_bits_on_every_board(bin_dir):
         world.add_sim("sim", "5100000000000001")
         world.add_qemu("m33", "mps2_an505", "3300000000000002")
         world.add_qemu("m3", "lm3s6965evb", "0300000000000004")
-        world.add_sim("small", "5100000000000005", "--ram", 60000)
+        world.add_sim("small", "5100000000000005", "--ram", 48000)
         world.add_sim("tiny", "5100000000000006", "--ram", 24000)
         runs = {"sim": start(world, "sim"), "m33": start(world, "m33", "--frozen", "on"), "m3": start(world, "m3"),
                 "small": start(world, "small"), "tiny": start(world, "tiny")}
@@ -72,7 +72,7 @@ def test_frozen_survives(bin_dir):
         prepare(world)
         world.add_sim("sim", "5100000000000001")
         want = world.wait_run(start(world, "sim"))
-        for name, uid, ram in (("small", "5100000000000005", 60000), ("tiny", "5100000000000006", 24000)):
+        for name, uid, ram in (("small", "5100000000000005", 48000), ("tiny", "5100000000000006", 24000)):
             options = ("--ram", ram, "--step-delay-ms", 25)
             world.add_sim(name, uid, *options)
             run = start(world, name)
