@@ -11,7 +11,7 @@ namespace {
 
 using model::RunState;
 
-class BestOnHostTest : public testing::Test {
+class BestOnHostTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (sim_board_binary().empty()) GTEST_SKIP() << "odt-sim-board is not built";

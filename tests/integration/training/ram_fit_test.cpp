@@ -19,7 +19,7 @@ struct Case {
   bool host = false;  // the guard's best stays with the host
 };
 
-class RamFitTest : public testing::Test {
+class RamFitTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (sim_board_binary().empty()) GTEST_SKIP() << "odt-sim-board is not built";

@@ -9,7 +9,7 @@ namespace {
 using model::Desired;
 using model::RunState;
 
-class SimRunTest : public testing::Test {
+class SimRunTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (sim_board_binary().empty()) GTEST_SKIP() << "odt-sim-board is not built";

@@ -107,6 +107,9 @@ class VirtualDaemon::Jobs final : public jobs::JobControl {
   }
   void replay(CallContext, Uuid, Done<model::Job> done) override { done(refused()); }
   void export_onnx(CallContext, Hash, bool, Done<model::Job> done) override { done(refused()); }
+  void freeze(CallContext, Uuid, Hash, Done<model::DerivedSamples> done) override {
+    done(refused());
+  }
   void cancel(CallContext, Uuid, Done<model::Job> done) override { done(refused()); }
 
  private:

@@ -124,7 +124,8 @@ void put(json& out, const Variant& variant, const std::vector<const char*>& name
   std::visit(
       [&](const auto& v) {
         using V = std::decay_t<decltype(v)>;
-        if constexpr (!std::is_same_v<V, std::monostate> && !std::is_same_v<V, TelemetryRange>) {
+        if constexpr (!std::is_same_v<V, std::monostate> && !std::is_same_v<V, TelemetryRange> &&
+                      !std::is_same_v<V, model::CaptureState>) {
           out["value"] = values(v);
         }
       },
