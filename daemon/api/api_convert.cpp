@@ -107,8 +107,33 @@ v1::Board to_proto(const model::Board& board) {
   out.set_last_step(board.last_step);
   out.set_reset_reason(clean_text(board.reset_reason));
   out.set_boots_seen(board.boots_seen);
+  out.set_nvm_sequence(board.nvm_sequence);
+  out.set_nvm_step(board.nvm_step);
+  out.set_restored(board.restored);
   set_link(board.link, out.mutable_link());
   set_meta(board.meta, out.mutable_meta());
+  return out;
+}
+
+v1::BoardNvm to_proto(const model::NvmInfo& nvm) {
+  v1::BoardNvm out;
+  out.set_size_bytes(nvm.size);
+  out.set_slot_bytes(nvm.slot_bytes);
+  out.set_sequence(nvm.sequence);
+  out.set_kind(static_cast<v1::NvmKind>(nvm.kind));
+  out.set_bytes(nvm.bytes);
+  out.set_step(nvm.step);
+  out.set_run_id(id_bytes(nvm.run_id));
+  out.set_attempt(nvm.attempt);
+  out.set_hash(id_bytes(nvm.hash));
+  out.set_model_hash(std::string(nvm.model_hash16.begin(), nvm.model_hash16.end()));
+  out.set_has_image(nvm.has_image);
+  out.set_has_best(nvm.has_best);
+  out.add_writes(nvm.writes_0);
+  out.add_writes(nvm.writes_1);
+  out.set_want_state_bytes(nvm.want_state);
+  out.set_want_best_bytes(nvm.want_best);
+  out.set_want_image_bytes(nvm.want_image);
   return out;
 }
 
@@ -294,6 +319,7 @@ v1::HyperParams to_proto(const model::HyperParams& hyper) {
   if (hyper.best_on_host) out.set_best_on_host(*hyper.best_on_host);
   if (hyper.frozen) out.set_frozen(*hyper.frozen);
   if (hyper.tail) out.set_tail(*hyper.tail);
+  if (hyper.commit_every) out.set_commit_every(*hyper.commit_every);
   return out;
 }
 
@@ -340,6 +366,7 @@ v1::Run to_proto(const model::Run& run) {
   out.set_train_samples(run.train_samples);
   out.set_replay(static_cast<v1::Run::ReplayVerdict>(run.replay));
   out.set_placement(clean_text(run.placement));
+  if (!run.nvm_points.empty()) out.set_nvm_step(run.nvm_points.back().step);
   for (const auto& steer : run.steering) {
     auto* item = out.add_steering();
     item->set_step(steer.step);

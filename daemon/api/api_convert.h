@@ -1,6 +1,7 @@
 #pragma once
 
 #include "jobs/job_control.h"
+#include "model/device.h"
 #include "model/event.h"
 #include "odt/api/v1/services.pb.h"
 #include "odt/api/v1/types.pb.h"
@@ -10,6 +11,7 @@
 namespace odt::api {
 
 v1::Board to_proto(const model::Board& board);
+v1::BoardNvm to_proto(const model::NvmInfo& nvm);
 v1::Port to_proto(const model::Port& port);
 v1::Model to_proto(const model::Model& model);
 v1::Dataset to_proto(const model::Dataset& dataset);

@@ -153,6 +153,10 @@ Result<model::HyperParams> from_proto(const v1::HyperParams& in, const std::stri
     ODT_TRY(in_range(in.checkpoint_epochs(), 1u, 100000u, field + "checkpoint_epochs"));
     out.checkpoint_epochs = in.checkpoint_epochs();
   }
+  if (in.has_commit_every()) {
+    ODT_TRY(in_range(in.commit_every(), 1u, 1000000000u, field + "commit_every"));
+    out.commit_every = in.commit_every();
+  }
   if (in.has_dead_zone()) out.dead_zone = in.dead_zone();
   if (in.has_order_seed()) out.order_seed = in.order_seed();
   if (in.has_sr_seed()) out.sr_seed = in.sr_seed();

@@ -131,6 +131,34 @@ void add_board_changes(ApiService& service, Deps& deps) {
       });
 }
 
+void add_nvm(ApiService& service, Deps& deps) {
+  using Action = training::FleetControl::NvmAction;
+  service.unary<v1::GetBoardNvmRequest, v1::GetBoardNvmResponse>(
+      "GetBoardNvm", [&deps](const Call& call, const v1::GetBoardNvmRequest& request,
+                             Reply<v1::GetBoardNvmResponse> reply) {
+        ODT_FIELD(const BoardUid uid, uid_field(request.uid(), "uid"));
+        deps.fleet.board_nvm(call.ctx, uid, Action::kStatus,
+                             answer_with<v1::GetBoardNvmResponse, model::NvmInfo>(
+                                 reply, &v1::GetBoardNvmResponse::mutable_nvm));
+      });
+  service.unary<v1::CommitBoardRequest, v1::CommitBoardResponse>(
+      "CommitBoard", [&deps](const Call& call, const v1::CommitBoardRequest& request,
+                             Reply<v1::CommitBoardResponse> reply) {
+        ODT_FIELD(const BoardUid uid, uid_field(request.uid(), "uid"));
+        deps.fleet.board_nvm(call.ctx, uid, Action::kCommit,
+                             answer_with<v1::CommitBoardResponse, model::NvmInfo>(
+                                 reply, &v1::CommitBoardResponse::mutable_nvm));
+      });
+  service.unary<v1::EraseBoardNvmRequest, v1::EraseBoardNvmResponse>(
+      "EraseBoardNvm", [&deps](const Call& call, const v1::EraseBoardNvmRequest& request,
+                               Reply<v1::EraseBoardNvmResponse> reply) {
+        ODT_FIELD(const BoardUid uid, uid_field(request.uid(), "uid"));
+        deps.fleet.board_nvm(call.ctx, uid, Action::kErase,
+                             answer_with<v1::EraseBoardNvmResponse, model::NvmInfo>(
+                                 reply, &v1::EraseBoardNvmResponse::mutable_nvm));
+      });
+}
+
 void add_port_changes(ApiService& service, Deps& deps) {
   service.unary<v1::AdoptPortRequest, v1::AdoptPortResponse>(
       "AdoptPort", [&deps](const Call& call, const v1::AdoptPortRequest& request,
@@ -161,6 +189,7 @@ ServicePtr make_fleet_service(Deps& deps) {
       deps.gate, *v1::ListBoardsRequest::descriptor()->file()->FindServiceByName("FleetService"));
   add_reads(*service, deps);
   add_board_changes(*service, deps);
+  add_nvm(*service, deps);
   add_port_changes(*service, deps);
   return service;
 }

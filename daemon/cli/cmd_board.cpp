@@ -121,6 +121,63 @@ Status simple(Context& context, const std::string& word, Request request, const 
   return {};
 }
 
+std::string nvm_kind_text(const v1::BoardNvm& n) {
+  switch (n.kind()) {
+    case v1::NVM_KIND_IMAGE:
+      return "model as compiled";
+    case v1::NVM_KIND_WEIGHTS:
+      return "weights";
+    case v1::NVM_KIND_STATE:
+      return absl::StrCat("training state of step ", n.step(), ", run ", hex(n.run_id()));
+    default:
+      return "nothing";
+  }
+}
+
+std::string nvm_wants(const v1::BoardNvm& n) {
+  if (n.want_state_bytes() == 0 && n.want_image_bytes() == 0) return "nothing to commit";
+  std::uint32_t left = n.slot_bytes();
+  std::string out;
+  const auto part = [&](const char* name, std::uint32_t bytes) {
+    if (bytes == 0) return;
+    const bool fits = bytes <= left;
+    if (fits) left -= bytes;
+    absl::StrAppend(&out, out.empty() ? "" : ", ", name, " ", bytes, fits ? "" : " (does not fit)");
+  };
+  part("state or weights", n.want_state_bytes());
+  part("best weights", n.want_best_bytes());
+  part("model", n.want_image_bytes());
+  return out;
+}
+
+Status print_nvm(Context& context, const v1::BoardNvm& n) {
+  if (context.json) {
+    context.print_json(n);
+    return {};
+  }
+  Table table({"memory", absl::StrCat(n.size_bytes(), " bytes, two slots of ", n.slot_bytes())});
+  const bool held = n.sequence() != 0;
+  table.add({"committed", nvm_kind_text(n)});
+  if (held) {
+    table.add({"sequence", absl::StrCat(n.sequence(), ", ", n.bytes(), " bytes")});
+    table.add({"with it", absl::StrCat(n.has_image() ? "model" : "no model",
+                                       n.has_best() ? ", best weights" : "")});
+  }
+  if (n.writes_size() == 2)
+    table.add({"writes", absl::StrCat(n.writes(0), " and ", n.writes(1), " of its slots")});
+  table.add({"a commit now", nvm_wants(n)});
+  context.print(table);
+  return {};
+}
+
+template <typename Response, typename Request>
+Status nvm(Context& context, const std::string& word, Request request) {
+  ODT_ASSIGN(const v1::Board board, find_board(context, word));
+  request.set_uid(board.uid());
+  ODT_ASSIGN(const auto response, context.call<Response>(request));
+  return print_nvm(context, response.nvm());
+}
+
 }  // namespace
 
 void add_board(CLI::App& app, Context& context) {
@@ -169,6 +226,16 @@ void add_board(CLI::App& app, Context& context) {
   sub->add_option("--seconds", *seconds, "How long")->check(CLI::Range(1, 3600));
   verb("reset", "Restart a board", [&context, word] {
     return simple<v1::ResetBoardResponse>(context, *word, v1::ResetBoardRequest(), "restarts");
+  });
+  verb("nvm", "What a board's non-volatile memory holds, and what fits", [&context, word] {
+    return nvm<v1::GetBoardNvmResponse>(context, *word, v1::GetBoardNvmRequest());
+  });
+  verb("commit", "Model and weights, or the run's state, to the board's non-volatile memory",
+       [&context, word] {
+         return nvm<v1::CommitBoardResponse>(context, *word, v1::CommitBoardRequest());
+       });
+  verb("erase", "Forget what the board's non-volatile memory holds", [&context, word] {
+    return nvm<v1::EraseBoardNvmResponse>(context, *word, v1::EraseBoardNvmRequest());
   });
   verb("forget", "Forget an offline board; its runs stay", [&context, word] {
     return simple<v1::DeleteBoardResponse>(context, *word, v1::DeleteBoardRequest(), "forgotten");

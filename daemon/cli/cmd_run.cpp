@@ -56,6 +56,7 @@ std::string hyper_text(const v1::HyperParams& h) {
                   h.tail()     ? ", trainable part on frozen outputs"
                   : h.frozen() ? ", frozen outputs"
                                : "");
+  if (h.commit_every() != 0) absl::StrAppend(&out, ", commit every ", h.commit_every(), " steps");
   if (h.layer_k_size() > 0) absl::StrAppend(&out, ", layer_k ", join_numbers(h.layer_k(), ","));
   if (h.apt() != v1::APT_MODE_UNSPECIFIED)
     absl::StrAppend(&out, ", APT by ", without_prefix(v1::AptMode_Name(h.apt()), "APT_MODE_"),

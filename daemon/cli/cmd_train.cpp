@@ -29,7 +29,7 @@ struct Options {
   std::uint32_t apt_k_max = 0;
   std::string apt_checks = "quarters";
   bool apt = false, apt_offsets = false, blocked = false;
-  std::uint32_t telemetry_every = 0, checkpoint_epochs = 0, resume_deadline_s = 0;
+  std::uint32_t telemetry_every = 0, checkpoint_epochs = 0, commit_every = 0, resume_deadline_s = 0;
   bool streamed = false, best_on_host = false, no_guard = false, evaluate = false, detach = false,
        dry_run = false;
 };
@@ -124,6 +124,7 @@ void fill_hyper(const CLI::App& verb, const Options& o, v1::HyperParams& h) {
   if (given("--sr-seed")) h.set_sr_seed(o.sr_seed);
   if (given("--telemetry-every")) h.set_telemetry_every(o.telemetry_every);
   if (given("--checkpoint-epochs")) h.set_checkpoint_epochs(o.checkpoint_epochs);
+  if (given("--commit-every")) h.set_commit_every(o.commit_every);
   if (o.no_guard) h.set_guard(false);
   if (o.streamed) h.set_streamed(true);
   if (o.best_on_host) h.set_best_on_host(true);
@@ -205,6 +206,8 @@ void add_rule_options(CLI::App* verb, Options& o) {
   verb->add_option("--sr-seed", o.sr_seed, "Of stochastic rounding");
   verb->add_option("--telemetry-every", o.telemetry_every, "Report every Nth step");
   verb->add_option("--checkpoint-epochs", o.checkpoint_epochs, "State to the host every N epochs");
+  verb->add_option("--commit-every", o.commit_every,
+                   "State to the board's own non-volatile memory every N steps, and at the end");
   verb->add_flag("--streamed", o.streamed, "Send batches; the board keeps no samples");
   verb->add_flag("--best-on-host", o.best_on_host,
                  "The guard's best weights stay with odtd; default: where the board lacks room");

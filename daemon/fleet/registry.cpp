@@ -35,6 +35,7 @@ class Registry::Sink final : public session::SessionSink {
   }
   void on_job(const model::JobChanged& job) override { registry_.listener_.on_job(uid_, job); }
   void on_eval(const model::EvalReport& eval) override { registry_.listener_.on_eval(uid_, eval); }
+  void on_nvm(const model::NvmCommitted& nvm) override { registry_.listener_.on_nvm(uid_, nvm); }
   void on_log(int level, const std::string& text) override {
     registry_.log(level, "board " + registry_.boards_[uid_].board.name + ": " + text);
   }
@@ -237,6 +238,7 @@ void Registry::apply_hello(BoardEntry& entry, const model::HelloInfo& hello) {
   b.max_layers = hello.max_layers;
   b.max_batch = hello.max_batch;
   b.mtu = hello.mtu;
+  b.restored = hello.restored;
   b.status = model::BoardStatus::kOnline;
   b.last_seen_time_us = b.online_since_time_us = now;
   // Whole hashes come with GET_STATE; keep what is known where the first half agrees.
@@ -390,6 +392,17 @@ void Registry::note_state(const BoardUid& uid, const model::DeviceState& state) 
   board.model_hash = state.model_hash;
   if (!state.state_hash.is_zero()) board.state_hash = state.state_hash;
   board.last_step = state.step;
+  board.nvm_sequence = state.nvm_sequence;
+  board.nvm_step = state.nvm_step;
+  board.restored = state.restored;
+  dirty_ = true;
+}
+
+void Registry::note_commit(const BoardUid& uid, std::uint32_t sequence, std::uint32_t step) {
+  const auto it = boards_.find(uid);
+  if (it == boards_.end()) return;
+  it->second.board.nvm_sequence = sequence;
+  it->second.board.nvm_step = step;
   dirty_ = true;
 }
 

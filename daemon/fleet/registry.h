@@ -28,6 +28,7 @@ class FleetListener {
   virtual void on_epoch(const BoardUid& uid, const model::EpochResult& epoch) = 0;
   virtual void on_job(const BoardUid& uid, const model::JobChanged& job) = 0;
   virtual void on_eval(const BoardUid& uid, const model::EvalReport& eval) = 0;
+  virtual void on_nvm(const BoardUid&, const model::NvmCommitted&) {}
   // Live state, at most once per FleetOptions::view_interval.
   virtual void on_view(std::vector<model::Board> boards, std::vector<model::Port> ports) = 0;
 };
@@ -76,6 +77,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   // What the run layer learns; live, stored with the next transition.
   void note_state(const BoardUid& uid, const model::DeviceState& state);
   void note_step(const BoardUid& uid, std::uint32_t step);
+  void note_commit(const BoardUid& uid, std::uint32_t sequence, std::uint32_t step);
   void set_active_run(const BoardUid& uid, const Uuid& run);  // zero: none
 
   std::vector<model::Board> boards() const;  // live view, by name

@@ -39,6 +39,10 @@ struct Board {
   Hash state_hash;
   Uuid run_id;
   std::uint32_t last_step = 0;
+  // Newest commit to its non-volatile memory (sequence 0: none, or unknown), and whether what it
+  // holds came from there.
+  std::uint32_t nvm_sequence = 0, nvm_step = 0;
+  bool restored = false;
   std::string reset_reason;
   std::uint32_t boots_seen = 0;
   LinkStats link;  // live only

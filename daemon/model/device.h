@@ -30,6 +30,7 @@ struct HelloInfo {
   std::uint32_t attempt = 0, last_step = 0;
   JobState job = JobState::kNone;
   std::uint32_t first_event = 0, next_event = 0;
+  bool restored = false;  // what it holds came from its non-volatile memory, at boot
 };
 
 // best_on_host: what the run waits for.
@@ -52,6 +53,41 @@ struct DeviceState {
   BestWait best_wait = BestWait::kNone;
   std::uint32_t sensor_channels = 0, sensor_rate_milli_hz = 0, sensor_dtype = 0;  // 0: none
   bool tail = false;  // its image is a tail: it takes frozen outputs
+  // Newest commit to non-volatile memory (sequence 0: none); restored: as in HelloInfo.
+  std::uint32_t nvm_step = 0, nvm_sequence = 0;
+  bool restored = false;
+};
+
+// Bit of HelloInfo.caps: non-volatile memory.
+inline constexpr std::uint32_t kCapNvm = 1u << 7;
+
+enum class NvmKind : std::uint8_t { kNone = 0, kImage = 1, kWeights = 2, kState = 3 };
+
+// NVM_STATUS.
+struct NvmInfo {
+  std::uint32_t size = 0, slot_bytes = 0;
+  std::uint32_t sequence = 0;  // newest commit that is whole; 0: none
+  NvmKind kind = NvmKind::kNone;
+  std::uint32_t bytes = 0, step = 0, attempt = 0;
+  Uuid run_id;
+  Hash hash;  // of the state or the weights
+  Bytes model_hash16;
+  bool has_image = false, has_best = false;
+  std::uint32_t writes_0 = 0, writes_1 = 0;  // of each slot
+  // What a commit now would take; want_state 0 and want_image 0: nothing.
+  std::uint32_t want_state = 0, want_best = 0, want_image = 0;
+};
+
+// A commit has ended; text: why it failed.
+struct NvmCommitted {
+  std::uint32_t commit_id = 0;  // 0: by itself (commit_every)
+  std::uint32_t sequence = 0;
+  NvmKind kind = NvmKind::kNone;
+  std::uint32_t step = 0, attempt = 0, bytes = 0, took_ms = 0;
+  Uuid run_id;
+  Hash hash;
+  std::string text;
+  bool erased = false;
 };
 
 enum class Resource : std::uint8_t {

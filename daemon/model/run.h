@@ -50,6 +50,7 @@ struct HyperParams {
   std::optional<bool> frozen;        // outputs of the model's frozen part stand in for the samples
   std::optional<bool> tail;          // never asked for: the board holds the trainable part alone
   std::optional<std::uint32_t> checkpoint_epochs;
+  std::optional<std::uint32_t> commit_every;  // steps from commit to commit to the board's NVM
   // Precision of each trainable layer where it is not k; 0: k.
   std::vector<std::uint32_t> layer_k;
   AptMode apt = AptMode::kUnspecified;
@@ -73,6 +74,13 @@ struct HyperParams {
 struct Steer {
   std::uint32_t step = 0, layer = 0, k = 0;
   bool operator==(const Steer&) const = default;
+};
+
+// A state that the board has committed to its non-volatile memory.
+struct NvmPoint {
+  std::uint32_t step = 0;
+  Hash state_hash;
+  bool operator==(const NvmPoint&) const = default;
 };
 
 struct RunSpec {
@@ -114,6 +122,7 @@ struct Run {
   std::int64_t waiting_since_us = 0;  // WAITING_BOARD began; 0: not waiting
   std::vector<Steer> steering;        // what the board was told, in order
   std::string placement;              // what the board holds and why, for people
+  std::vector<NvmPoint> nvm_points;   // the last few commits, oldest first
   Meta meta;
 };
 

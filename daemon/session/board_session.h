@@ -24,6 +24,7 @@ class SessionSink {
   virtual void on_epoch(const model::EpochResult& epoch) = 0;
   virtual void on_job(const model::JobChanged& job) = 0;
   virtual void on_eval(const model::EvalReport& eval) = 0;
+  virtual void on_nvm(const model::NvmCommitted&) {}
   virtual void on_log(int level,
                       const std::string& text) = 0;  // sanitised; also raw console lines (level 2)
   virtual void on_status(model::BoardStatus status) = 0;  // online, suspect, busy
@@ -111,6 +112,12 @@ class BoardSession {
   }
   virtual asio::awaitable<Status> identify(std::uint32_t seconds) = 0;
   virtual asio::awaitable<Status> reset() = 0;
+  // Non-volatile memory (model::kCapNvm). expect: hash of the state that the board must hold (of
+  // the weights, where there is none); zero: any. They return when the commit has ended.
+  virtual asio::awaitable<Result<model::NvmInfo>> nvm_commit(Hash expect) = 0;
+  virtual asio::awaitable<Result<model::NvmInfo>> nvm_erase() = 0;
+  // restore: the newest commit first becomes what the board holds; not while a run is active.
+  virtual asio::awaitable<Result<model::NvmInfo>> nvm_status(bool restore) = 0;
 
  private:
   static Captured no_capture() { co_return absl::UnimplementedError("capture"); }

@@ -92,6 +92,8 @@ void SessionImpl::deliver_event(std::uint32_t id, wire::EventBody body) {
     sink_->on_job(*job);
   } else if (auto* eval = std::get_if<model::EvalReport>(&body)) {
     sink_->on_eval(*eval);
+  } else if (auto* nvm = std::get_if<model::NvmCommitted>(&body)) {
+    sink_->on_nvm(*nvm);
   }
   progress_signal_.notify();
   events_signal_.notify();

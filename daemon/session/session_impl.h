@@ -98,6 +98,9 @@ class SessionImpl final : public BoardSession,
   Captured feed_sensor(std::uint64_t first, std::string steps) override;
   asio::awaitable<Status> identify(std::uint32_t seconds) override;
   asio::awaitable<Status> reset() override;
+  asio::awaitable<Result<model::NvmInfo>> nvm_commit(Hash expect) override;
+  asio::awaitable<Result<model::NvmInfo>> nvm_erase() override;
+  asio::awaitable<Result<model::NvmInfo>> nvm_status(bool restore) override;
 
   // FramePipe::Handler
   void on_frame(const wire::Frame& frame) override;
@@ -146,6 +149,7 @@ class SessionImpl final : public BoardSession,
   asio::awaitable<Result<wire::Answer>> call(std::string payload);
   asio::awaitable<Status> call_status(std::string payload);
   Captured capture(std::string request);
+  std::uint32_t commit_id();
 
   // session_events.cpp
   void on_event(const wire::Frame& frame);

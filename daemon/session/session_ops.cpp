@@ -186,4 +186,25 @@ asio::awaitable<Status> SessionImpl::identify(std::uint32_t seconds) {
 
 asio::awaitable<Status> SessionImpl::reset() { return call_status(wire::request::reset()); }
 
+std::uint32_t SessionImpl::commit_id() {
+  std::uint32_t id = 0;
+  while (id == 0) id = static_cast<std::uint32_t>(random_());
+  return id;
+}
+
+asio::awaitable<Result<model::NvmInfo>> SessionImpl::nvm_commit(Hash expect) {
+  Result<wire::Answer> answer = co_await call(wire::request::nvm_commit(commit_id(), expect));
+  co_return take<model::NvmInfo>(answer, "non-volatile memory");
+}
+
+asio::awaitable<Result<model::NvmInfo>> SessionImpl::nvm_erase() {
+  Result<wire::Answer> answer = co_await call(wire::request::nvm_erase(commit_id()));
+  co_return take<model::NvmInfo>(answer, "non-volatile memory");
+}
+
+asio::awaitable<Result<model::NvmInfo>> SessionImpl::nvm_status(bool restore) {
+  Result<wire::Answer> answer = co_await call(wire::request::nvm_status(restore));
+  co_return take<model::NvmInfo>(answer, "non-volatile memory");
+}
+
 }  // namespace odt::session

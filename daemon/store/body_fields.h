@@ -71,6 +71,9 @@ void fields(V& f, model::Board& v) {
   f("last_step", v.last_step);
   f("reset_reason", v.reset_reason);
   f("boots_seen", v.boots_seen);
+  f("nvm_sequence", v.nvm_sequence);
+  f("nvm_step", v.nvm_step);
+  f("restored", v.restored);
   f("meta", v.meta);
 }
 template <typename V>
@@ -256,12 +259,18 @@ void fields(V& f, model::HyperParams& v) {
   f("best_on_host", v.best_on_host);
   f("frozen", v.frozen);
   f("tail", v.tail);
+  f("commit_every", v.commit_every);
 }
 template <typename V>
 void fields(V& f, model::Steer& v) {
   f("step", v.step);
   f("layer", v.layer);
   f("k", v.k);
+}
+template <typename V>
+void fields(V& f, model::NvmPoint& v) {
+  f("step", v.step);
+  f("state_hash", v.state_hash);
 }
 template <typename V>
 void fields(V& f, model::RunSpec& v) {
@@ -310,6 +319,7 @@ void fields(V& f, model::Run& v) {
   f("waiting_since_us", v.waiting_since_us);
   f("steering", v.steering);
   f("placement", v.placement);
+  f("nvm_points", v.nvm_points);
   f("meta", v.meta);
 }
 template <typename V>

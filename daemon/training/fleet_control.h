@@ -42,6 +42,12 @@ class FleetControl {
   virtual void identify_board(CallContext ctx, BoardUid uid, std::uint32_t seconds,
                               Done<bool> done) = 0;
   virtual void reset_board(CallContext ctx, BoardUid uid, Done<bool> done) = 0;
+  // The board's non-volatile memory; done: what it holds then. Commit: what the board holds now,
+  // also of a run under way. Errors: NOT_FOUND, UNAVAILABLE (away), FAILED_PRECONDITION (it has
+  // none, nothing to commit), RESOURCE_EXHAUSTED (bytes wanted, bytes of a slot), DATA_LOSS.
+  enum class NvmAction : std::uint8_t { kStatus, kCommit, kErase };
+  virtual void board_nvm(CallContext ctx, BoardUid uid, NvmAction action,
+                         Done<model::NvmInfo> done) = 0;
   virtual void adopt_port(CallContext ctx, std::string path, std::uint32_t baud,
                           BoardUid expect_uid, Done<model::Port> done) = 0;
   virtual void release_port(CallContext ctx, std::string path, Done<model::Port> done) = 0;

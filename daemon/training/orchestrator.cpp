@@ -151,6 +151,15 @@ void Orchestrator::Impl::on_job(const BoardUid& uid, const model::JobChanged& jo
   if (RunTask* task = task_of_job(uid)) task->on_job(job);
 }
 
+void Orchestrator::Impl::on_nvm(const BoardUid& uid, const model::NvmCommitted& nvm) {
+  if (!nvm.text.empty()) {
+    env_->say(4, "board " + uid.hex() + ": " + nvm.text);
+  } else {
+    env_->registry->note_commit(uid, nvm.erased ? 0 : nvm.sequence, nvm.step);
+  }
+  if (RunTask* task = task_of_job(uid)) task->on_nvm(nvm);
+}
+
 asio::awaitable<void> Orchestrator::Impl::tend(BoardSlot& board, Session session) {
   const auto self = shared_from_this();
   auto guard = co_await board.exclusive.lock();
@@ -285,6 +294,49 @@ asio::awaitable<Result<bool>> Orchestrator::Impl::reset_board(BoardUid uid) {
   co_return true;
 }
 
+asio::awaitable<Result<model::NvmInfo>> Orchestrator::Impl::board_nvm(
+    CallContext ctx, BoardUid uid, FleetControl::NvmAction action) {
+  const auto self = shared_from_this();
+  using Action = FleetControl::NvmAction;
+  auto before = co_await seen(ctx);
+  if (!before.ok()) co_return before.status();
+  auto found = require_session(uid);
+  if (!found.ok()) co_return found.status();
+  const Session session = *found;
+  if ((session->hello().caps & model::kCapNvm) == 0)
+    co_return with_reason(
+        absl::FailedPreconditionError("board " + uid.hex() + " has no non-volatile memory"),
+        "NO_NVM", "Weights stay with odtd: 'odtctl weights pull'.");
+  if (action == Action::kStatus || !before->empty()) {
+    auto status = co_await session->nvm_status(false);
+    co_return status;
+  }
+  CommandLog command(*env_, uid, Uuid{});
+  const bool commit = action == Action::kCommit;
+  auto begun = co_await command.begin(commit ? "nvm_commit" : "nvm_erase", Hash{});
+  if (!begun.ok()) co_return begun;
+  Result<model::NvmInfo> info = absl::InternalError("not asked");
+  if (commit) {
+    info = co_await session->nvm_commit(Hash{});
+  } else {
+    info = co_await session->nvm_erase();
+  }
+  co_await command.settle(info.status());
+  if (!info.ok()) co_return info;
+  env_->registry->note_commit(uid, info->sequence, info->step);
+  store::Batch batch;
+  batch.actor = ctx.actor;
+  batch.command_id = ctx.command_id;
+  batch.request_id = ctx.request_id;
+  batch.response = uid.str();
+  model::Board value = *env_->registry->find(uid);
+  value.meta.etag = 0;
+  batch.changes.push_back(store::PutBoard{std::move(value)});
+  auto events = co_await env_->control.commit(std::move(batch));
+  if (!events.ok()) co_return events.status();
+  co_return info;
+}
+
 asio::awaitable<Result<model::Port>> Orchestrator::Impl::adopt_port(CallContext ctx,
                                                                     std::string path,
                                                                     std::uint32_t baud,
@@ -403,6 +455,10 @@ void Orchestrator::capture(CallContext, BoardUid uid, CaptureAct act,
 void Orchestrator::read_window(CallContext, BoardUid uid, std::uint32_t id,
                                Done<std::string> done) {
   impl_->carry_out(impl_->read_window(std::move(uid), id), std::move(done));
+}
+void Orchestrator::board_nvm(CallContext ctx, BoardUid uid, NvmAction action,
+                             Done<model::NvmInfo> done) {
+  impl_->carry_out(impl_->board_nvm(std::move(ctx), std::move(uid), action), std::move(done));
 }
 void Orchestrator::adopt_port(CallContext ctx, std::string path, std::uint32_t baud,
                               BoardUid expect_uid, Done<model::Port> done) {

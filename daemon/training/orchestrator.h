@@ -54,6 +54,8 @@ class Orchestrator final : public FleetControl {
   void read_window(CallContext ctx, BoardUid uid, std::uint32_t id,
                    Done<std::string> done) override;
   void reset_board(CallContext ctx, BoardUid uid, Done<bool> done) override;
+  void board_nvm(CallContext ctx, BoardUid uid, NvmAction action,
+                 Done<model::NvmInfo> done) override;
   void adopt_port(CallContext ctx, std::string path, std::uint32_t baud, BoardUid expect_uid,
                   Done<model::Port> done) override;
   void release_port(CallContext ctx, std::string path, Done<model::Port> done) override;

@@ -23,6 +23,7 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   void on_epoch(const BoardUid& uid, const model::EpochResult& epoch) override;
   void on_job(const BoardUid& uid, const model::JobChanged& job) override;
   void on_eval(const BoardUid&, const model::EvalReport&) override {}
+  void on_nvm(const BoardUid& uid, const model::NvmCommitted& nvm) override;
   void on_view(std::vector<model::Board> boards, std::vector<model::Port> ports) override;
 
   // Runs an operation on the links thread and answers.
@@ -39,6 +40,8 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   // capture_ops.cpp
   asio::awaitable<Result<model::CaptureState>> capture(BoardUid uid, FleetControl::CaptureAct act);
   asio::awaitable<Result<std::string>> read_window(BoardUid uid, std::uint32_t id);
+  asio::awaitable<Result<model::NvmInfo>> board_nvm(CallContext ctx, BoardUid uid,
+                                                    FleetControl::NvmAction action);
   asio::awaitable<Result<model::Port>> adopt_port(CallContext ctx, std::string path,
                                                   std::uint32_t baud, BoardUid expect_uid);
   asio::awaitable<Result<model::Port>> release_port(CallContext ctx, std::string path);

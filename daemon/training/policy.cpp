@@ -164,10 +164,11 @@ MuRange mu_weight_range(const HyperParams& e) {
 }
 
 std::uint32_t caps_needed(const HyperParams& asked) {
-  const std::uint32_t best = (asked.best_on_host.value_or(false) ? kCapBestOnHost : 0) |
-                             (asked.frozen.value_or(false) ? kCapFrozen : 0);
-  if (asked.rule_set == model::RuleSet::kDfp16) return best | kCapDfp16;
-  return best | (asked.k_varies() ? 1u << 9 : 0);
+  const std::uint32_t extra = (asked.best_on_host.value_or(false) ? kCapBestOnHost : 0) |
+                              (asked.frozen.value_or(false) ? kCapFrozen : 0) |
+                              (asked.commit_every.value_or(0) != 0 ? model::kCapNvm : 0);
+  if (asked.rule_set == model::RuleSet::kDfp16) return extra | kCapDfp16;
+  return extra | (asked.k_varies() ? 1u << 9 : 0);
 }
 
 namespace {

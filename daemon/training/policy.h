@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "model/board.h"
+#include "model/device.h"
 #include "model/library.h"
 #include "model/run.h"
 

@@ -84,6 +84,7 @@ Status check_caps(const model::HyperParams& asked, const model::Board& board) {
   if ((lacks & kCapBestOnHost) != 0) what = "best_on_host";
   if ((lacks & kCapFrozen) != 0) what = "frozen outputs";
   if ((lacks & kCapDfp16) != 0) what = "rule_set DFP16";
+  if ((lacks & model::kCapNvm) != 0) what = "commit_every: it has no non-volatile memory";
   return refuse(absl::FailedPreconditionError(absl::StrCat("board ", board.name, " (firmware ",
                                                            board.fw_version, ") cannot do ", what)),
                 "NO_CAPABILITY", "Use firmware that can, or other settings.");

@@ -112,9 +112,9 @@ asio::awaitable<Status> RunTask::begin_attempt() {
   if (next && run_.attempt != 0) ++fruitless_;
   start_sent_ = false;
   Save what;
-  const std::uint32_t step = resumes ? run_.checkpoint_step : 0;
-  std::uint32_t epochs = 0;
-  if (resumes)
+  const std::uint32_t step = nvm_ ? nvm_->step : resumes ? run_.checkpoint_step : 0;
+  std::uint32_t epochs = nvm_ ? nvm_->epoch : 0;
+  if (resumes && !nvm_)
     for (const auto& [key, epoch] : known_epochs_)
       if (epoch.step == step) epochs = epoch.epoch + 1;
   what.edit = [attempt, step, epochs, resumes](model::Run& r) {
@@ -127,17 +127,25 @@ asio::awaitable<Status> RunTask::begin_attempt() {
     what.to = To{RunState::kPreparing,
                  attempt == 1 ? std::string("model and samples go to the board")
                               : absl::StrCat("the board lost the run; attempt ", attempt,
-                                             resumes ? absl::StrCat(" from step ", step)
-                                                     : std::string(" from the start")),
+                                             resumes || nvm_ ? absl::StrCat(" from step ", step)
+                                                             : std::string(" from the start")),
                  "odtd", Uuid{}};
   auto saved = co_await save(std::move(what));
   co_return saved;
 }
 
-asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState) {
+asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState state) {
+  nvm_ = co_await nvm_offer(session, state);
   auto done = co_await begin_attempt();
   if (!done.ok()) co_return done;
   image_loaded_ = Hash{};
+  if (nvm_) {
+    auto resumed = co_await try_nvm(session, std::move(state));
+    if (!resumed.ok()) co_return resumed.status();
+    if (*resumed) co_return absl::OkStatus();
+    done = co_await begin_attempt();  // from the checkpoint, then
+    if (!done.ok()) co_return done;
+  }
   done = co_await measure_first(session);
   if (!done.ok()) co_return done;
   if (!run_.effective.k.has_value()) {
@@ -402,7 +410,9 @@ asio::awaitable<Status> RunTask::send_start(Session session) {
   start.attempt = run_.attempt;
   start.spec = device_spec();
   start.steering = steering_left();
-  if (!run_.checkpoint_state.is_zero()) {
+  if (nvm_) {
+    start.expect_state = nvm_->state;
+  } else if (!run_.checkpoint_state.is_zero()) {
     start.expect_state = run_.checkpoint_state;
   } else if (!run_.spec.start_snapshot.is_zero()) {
     start.from_weights = true;

@@ -27,11 +27,12 @@ bool refused(const Status& status) {
 
 }  // namespace
 
-// What a board that starts from the checkpoint has yet to do.
+// What a board that starts from the checkpoint, or from its own memory, has yet to do.
 std::vector<model::Steer> RunTask::steering_left() const {
   std::vector<model::Steer> out;
+  const std::uint32_t from = nvm_ ? nvm_->step : run_.checkpoint_step;
   for (const auto& steer : run_.steering)
-    if (steer.step >= run_.checkpoint_step) out.push_back(steer);
+    if (steer.step >= from) out.push_back(steer);
   return out;
 }
 

@@ -38,6 +38,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   void on_job(const model::JobChanged& job);
   void on_step(model::TelemetryFrame frame);
   void on_diverged(const Status& why);  // a step differs from its record
+  void on_nvm(const model::NvmCommitted& commit);
 
  private:
   struct To {
@@ -112,6 +113,21 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   Result<std::vector<Placement>> choose_placements(Drift drift) const;
   model::DeviceRunSpec device_spec() const;
 
+  // run_nvm.cpp: the board's non-volatile memory.
+  struct NvmResume {
+    std::uint32_t step = 0, epoch = 0;
+    Hash state;
+    bool restored = false;  // the board holds it; else it comes back behind image and samples
+  };
+  asio::awaitable<void> note_commit(model::NvmCommitted commit);
+  bool knows(std::uint32_t step, const Hash& state) const;
+  bool ended_with(std::uint32_t step, const Hash& state) const;
+  bool has_epochs(std::uint32_t end) const;
+  asio::awaitable<std::optional<NvmResume>> nvm_offer(Session session, model::DeviceState state);
+  asio::awaitable<Status> bring_back(Session session, model::DeviceState state);
+  asio::awaitable<Status> find_best_of(Session session);
+  asio::awaitable<Result<bool>> try_nvm(Session session, model::DeviceState state);
+  asio::awaitable<Result<bool>> resume_from_nvm(Session session, model::DeviceState state);
   // The largest loss that the guard tells from others (rule 1.10).
   static constexpr std::int64_t kMaxGuardLoss = 0xFFFFFFFE;
 
@@ -185,7 +201,9 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   std::optional<model::JobChanged> job_news_;
   std::vector<model::Steer> confirmed_;  // the board has said yes
   std::optional<Status> diverged_;
-  bool start_sent_ = false;  // StartRun of this attempt may have reached the board
+  std::optional<NvmResume> nvm_;  // this attempt goes on from there
+  bool commit_failed_ = false;    // said once
+  bool start_sent_ = false;       // StartRun of this attempt may have reached the board
   bool telemetry_lost_ = false;
   bool cancel_forced_ = false;
   bool reloaded_ = false;        // from the store after a restart of odtd

@@ -88,6 +88,7 @@ Result<HelloAck> decode_hello_ack(std::string_view payload) {
   info.job = job_state(m.job());
   info.first_event = m.first_event();
   info.next_event = m.next_event();
+  info.restored = m.restored();
   return ack;
 }
 

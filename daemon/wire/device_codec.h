@@ -62,6 +62,9 @@ std::string capture_stop();
 std::string get_windows(std::uint32_t from_id);
 std::string label_window(std::uint32_t window_id, std::uint32_t label, model::SampleRole keep);
 std::string feed_sensor(std::uint64_t first, std::string_view steps);
+std::string nvm_commit(std::uint32_t commit_id, const Hash& expect);  // zero: any
+std::string nvm_erase(std::uint32_t commit_id);
+std::string nvm_status(bool restore);
 
 }  // namespace request
 }  // namespace odt::wire

@@ -126,7 +126,53 @@ model::DeviceState device_state(const pb::State& m) {
   s.sensor_channels = m.sensor_channels();
   s.sensor_rate_milli_hz = m.sensor_rate_milli_hz();
   s.sensor_dtype = m.sensor_dtype();
+  s.nvm_step = m.nvm_step();
+  s.nvm_sequence = m.nvm_sequence();
+  s.restored = m.restored();
   return s;
+}
+
+model::NvmKind nvm_kind(int kind) {
+  const bool known = kind > 0 && kind <= static_cast<int>(model::NvmKind::kState);
+  return known ? static_cast<model::NvmKind>(kind) : model::NvmKind::kNone;
+}
+
+model::NvmInfo nvm_info(const pb::NvmStatus& m) {
+  model::NvmInfo n;
+  n.size = m.size();
+  n.slot_bytes = m.slot_bytes();
+  n.sequence = m.sequence();
+  n.kind = nvm_kind(m.kind());
+  n.bytes = m.bytes();
+  n.step = m.step();
+  n.attempt = m.attempt();
+  n.run_id = id_or_zero<Uuid>(m.run_id());
+  n.hash = id_or_zero<Hash>(m.hash());
+  n.model_hash16 = prefix16(m.model_hash());
+  n.has_image = m.has_image();
+  n.has_best = m.has_best();
+  n.writes_0 = m.writes_0();
+  n.writes_1 = m.writes_1();
+  n.want_state = m.want_state();
+  n.want_best = m.want_best();
+  n.want_image = m.want_image();
+  return n;
+}
+
+model::NvmCommitted nvm_committed(const pb::NvmCommitted& m) {
+  model::NvmCommitted c;
+  c.commit_id = m.commit_id();
+  c.sequence = m.sequence();
+  c.kind = nvm_kind(m.kind());
+  c.step = m.step();
+  c.attempt = m.attempt();
+  c.bytes = m.bytes();
+  c.took_ms = m.took_ms();
+  c.run_id = id_or_zero<Uuid>(m.run_id());
+  c.hash = id_or_zero<Hash>(m.hash());
+  c.text = sanitise(m.text(), kMaxErrorText);
+  c.erased = m.erased();
+  return c;
 }
 
 XferOpened xfer_opened(const pb::XferOpened& m) {
@@ -222,6 +268,9 @@ Result<Answer> decode_response(std::string_view payload) {
     case pb::Response::kWindows:
       answer.result = capture_state(m.windows());
       break;
+    case pb::Response::kNvm:
+      answer.result = nvm_info(m.nvm());
+      break;
     default:  // not set, or what nobody here asks for
       break;
   }
@@ -239,6 +288,8 @@ Result<EventBody> decode_event(std::string_view payload) {
       return EventBody(job_changed(m.job()));
     case pb::Event::kEval:
       return EventBody(eval_report(m.eval()));
+    case pb::Event::kNvm:
+      return EventBody(nvm_committed(m.nvm()));
     default:
       break;
   }

@@ -56,6 +56,7 @@ void fill_spec(const model::DeviceRunSpec& from, pb::RunSpec& to) {
   to.set_streamed(from.streamed);
   to.set_hold_at_epoch(from.hold_at_epoch);
   to.set_telemetry_every(from.telemetry_every);
+  to.set_commit_every(h.commit_every.value_or(0));
   fill_precision(h, to);
 }
 
@@ -283,6 +284,25 @@ std::string feed_sensor(std::uint64_t first, std::string_view steps) {
   pb::Request r;
   r.mutable_feed_sensor()->set_first(first);
   r.mutable_feed_sensor()->set_steps(std::string(steps));
+  return r.SerializeAsString();
+}
+
+std::string nvm_commit(std::uint32_t commit_id, const Hash& expect) {
+  pb::Request r;
+  r.mutable_nvm_commit()->set_commit_id(commit_id);
+  r.mutable_nvm_commit()->set_expect_hash(hash_or_empty(expect));
+  return r.SerializeAsString();
+}
+
+std::string nvm_erase(std::uint32_t commit_id) {
+  pb::Request r;
+  r.mutable_nvm_erase()->set_commit_id(commit_id);
+  return r.SerializeAsString();
+}
+
+std::string nvm_status(bool restore) {
+  pb::Request r;
+  r.mutable_nvm_status()->set_restore(restore);
   return r.SerializeAsString();
 }
 

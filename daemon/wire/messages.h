@@ -87,12 +87,13 @@ struct Answer {
   std::uint32_t limit = 0;  // with an error
   std::uint32_t accepted_ms = 0;
   std::variant<std::monostate, model::DeviceState, XferOpened, model::TelemetryFrame,
-               model::EvalReport, model::InferReport, TelemetryRange, model::CaptureState>
+               model::EvalReport, model::InferReport, TelemetryRange, model::CaptureState,
+               model::NvmInfo>
       result;
 };
 
 // Event. Monostate: of a kind unknown to this daemon.
 using EventBody = std::variant<std::monostate, model::TelemetryFrame, model::EpochResult,
-                               model::JobChanged, model::EvalReport>;
+                               model::JobChanged, model::EvalReport, model::NvmCommitted>;
 
 }  // namespace odt::wire

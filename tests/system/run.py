@@ -25,6 +25,7 @@ import cases_float  # noqa: E402
 import cases_frozen  # noqa: E402
 import cases_guard  # noqa: E402
 import cases_losses  # noqa: E402
+import cases_nvm  # noqa: E402
 import cases_precision  # noqa: E402
 import cases_recovery  # noqa: E402
 import cases_training  # noqa: E402
@@ -32,8 +33,8 @@ import cases_soak  # noqa: E402
 from tied import tied  # noqa: E402
 
 # The slowest begin first.
-MODULES = [cases_recovery, cases_training, cases_losses, cases_precision, cases_guard, cases_frozen, cases_float,
-           cases_bad_input, cases_capture, cases_data, cases_fixtures, cases_api]
+MODULES = [cases_recovery, cases_nvm, cases_training, cases_losses, cases_precision, cases_guard, cases_frozen,
+           cases_float, cases_bad_input, cases_capture, cases_data, cases_fixtures, cases_api]
 
 
 def run_here(case, bin_dir):

@@ -80,6 +80,16 @@ class FakeFleet final : public training::FleetControl {
     done(absl::NotFoundError("window is not in memory"));
   }
   std::vector<std::pair<BoardUid, CaptureAct>> captures;
+  void board_nvm(CallContext, BoardUid uid, NvmAction action, Done<model::NvmInfo> done) override {
+    if (action == NvmAction::kCommit)
+      return done(with_reason(
+          absl::FailedPreconditionError("board " + uid.hex() + " has no non-volatile memory"),
+          "NO_NVM", "choose another"));
+    model::NvmInfo info;
+    info.size = 65536;
+    info.sequence = action == NvmAction::kErase ? 0 : 7;
+    done(info);
+  }
   void adopt_port(CallContext, std::string, std::uint32_t, BoardUid,
                   Done<model::Port> done) override {
     done(absl::UnimplementedError("not here"));

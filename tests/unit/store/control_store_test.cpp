@@ -404,9 +404,8 @@ TEST_P(ControlStoreTest, KeepsEveryFieldOverReopening) {
   auto run = run_of(1);
   run.outputs = outputs;
   run.heldout_best_loss = {0xFFFFFFFE, -4, 80, model::LossKind::kMse};
-  model::DerivedSamples derived{hash_of(1), hash_of(2), hash_of(3), hash_of(4),
-                                Hash(),     hash_of(5), outputs,    {},
-                                {},         {}};
+  model::DerivedSamples derived{hash_of(1), hash_of(2), hash_of(3), hash_of(4), Hash(),
+                                hash_of(5), outputs,    {},         {},         {}};
   put(PutEvaluation{evaluation});
   put(PutJob{job});
   put(PutUpload{upload});

@@ -134,6 +134,9 @@ class FakeSession final : public session::BoardSession {
   asio::awaitable<Result<model::InferReport>> infer() override;
   asio::awaitable<Status> identify(std::uint32_t seconds) override;
   asio::awaitable<Status> reset() override;
+  asio::awaitable<Result<model::NvmInfo>> nvm_commit(Hash expect) override;
+  asio::awaitable<Result<model::NvmInfo>> nvm_erase() override;
+  asio::awaitable<Result<model::NvmInfo>> nvm_status(bool restore) override;
 
   bool answering = true;  // false: alive, but mute (operations hang until it is dropped)
 

@@ -342,6 +342,17 @@ asio::awaitable<Status> FakeSession::identify(std::uint32_t) {
   co_return ok;
 }
 
+// This board has no non-volatile memory.
+asio::awaitable<Result<model::NvmInfo>> FakeSession::nvm_commit(Hash) {
+  co_return absl::UnimplementedError("no non-volatile memory");
+}
+asio::awaitable<Result<model::NvmInfo>> FakeSession::nvm_erase() {
+  co_return absl::UnimplementedError("no non-volatile memory");
+}
+asio::awaitable<Result<model::NvmInfo>> FakeSession::nvm_status(bool) {
+  co_return absl::UnimplementedError("no non-volatile memory");
+}
+
 asio::awaitable<Status> FakeSession::reset() {
   Status ok = co_await begin("reset");
   if (!ok.ok()) co_return ok;

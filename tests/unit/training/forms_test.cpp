@@ -81,8 +81,9 @@ TEST(Forms, AskedForAndPossible) {
   EXPECT_FALSE(placements(m, board(40000, 0x3FFF), kCounts, fixed_size(), 8).ok());
   model::Model all = partial();
   all.tail = {};
-  for (const auto& place : *placements(all, board(200000), kCounts, fixed_size(), 8))
-    EXPECT_EQ(place.form, Form::kRaw);
+  const auto whole = placements(all, board(200000), kCounts, fixed_size(), 8);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  for (const auto& place : *whole) EXPECT_EQ(place.form, Form::kRaw);
 }
 
 }  // namespace

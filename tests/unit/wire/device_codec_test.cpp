@@ -225,6 +225,7 @@ TEST(DeviceCodec, RunSpecHasEveryField) {
   h.lr_m = {9, 5, 1};
   h.lr_s = 20;
   h.blocked = true;
+  h.commit_every = 7;
   start.steering = {{100, 1, 12}};
   ASSERT_TRUE(m.ParseFromString(request::start_run(start)));
   EXPECT_EQ(m.start_run().spec().layer_k(), std::string("\0\x0c", 2));
@@ -237,6 +238,7 @@ TEST(DeviceCodec, RunSpecHasEveryField) {
   EXPECT_EQ(m.start_run().spec().lr_m_2(), 1u);
   EXPECT_EQ(m.start_run().spec().lr_s(), 20u);
   EXPECT_TRUE(m.start_run().spec().blocked());
+  EXPECT_EQ(m.start_run().spec().commit_every(), 7u);
   ASSERT_EQ(m.start_run().steering_size(), 1);
   EXPECT_EQ(m.start_run().steering(0).step(), 100u);
   EXPECT_EQ(m.start_run().steering(0).layer(), 1u);
@@ -247,7 +249,51 @@ TEST(DeviceCodec, RunSpecHasEveryField) {
   EXPECT_FALSE(m.start_run().spec().best_on_host());
 }
 
+TEST(DeviceCodec, NonVolatileMemory) {
+  pb::Request q;
+  ASSERT_TRUE(q.ParseFromString(request::nvm_commit(5, filled<Hash>(2))));
+  EXPECT_EQ(q.nvm_commit().commit_id(), 5u);
+  EXPECT_EQ(q.nvm_commit().expect_hash(), std::string(32, '\2'));
+  ASSERT_TRUE(q.ParseFromString(request::nvm_commit(6, Hash{})));
+  EXPECT_TRUE(q.nvm_commit().expect_hash().empty());
+  ASSERT_TRUE(q.ParseFromString(request::nvm_erase(7)));
+  EXPECT_EQ(q.nvm_erase().commit_id(), 7u);
+  ASSERT_TRUE(q.ParseFromString(request::nvm_status(true)));
+  EXPECT_TRUE(q.nvm_status().restore());
+
+  pb::Response r;
+  pb::NvmStatus& s = *r.mutable_nvm();
+  s.set_slot_bytes(32640);
+  s.set_sequence(9);
+  s.set_kind(pb::NVM_KIND_STATE);
+  s.set_step(77);
+  s.set_hash(std::string(32, '\3'));
+  s.set_has_best(true);
+  s.set_writes_1(4);
+  const auto answer = decode_response(r.SerializeAsString());
+  ASSERT_TRUE(answer.ok());
+  const auto& info = std::get<model::NvmInfo>(answer->result);
+  EXPECT_EQ(info.slot_bytes, 32640u);
+  EXPECT_EQ(info.kind, model::NvmKind::kState);
+  EXPECT_EQ(info.step, 77u);
+  EXPECT_EQ(info.hash, filled<Hash>(3));
+  EXPECT_TRUE(info.has_best && !info.has_image);
+  EXPECT_EQ(info.writes_1, 4u);
+
+  pb::Event e;
+  e.mutable_nvm()->set_kind(static_cast<pb::NvmKind>(77));  // of a newer firmware
+  e.mutable_nvm()->set_step(5);
+  e.mutable_nvm()->set_text("a page\x1b[2J");
+  const auto body = decode_event(e.SerializeAsString());
+  ASSERT_TRUE(body.ok());
+  const auto& done = std::get<model::NvmCommitted>(*body);
+  EXPECT_EQ(done.kind, model::NvmKind::kNone);
+  EXPECT_EQ(done.step, 5u);
+  EXPECT_EQ(done.text.find('\x1b'), std::string::npos);
+}
+
 TEST(DeviceCodec, RequestsFitTheSmallestMtuOrSaySo) {
+  EXPECT_LE(request::nvm_commit(0xFFFFFFFF, filled<Hash>(1)).size(), 128u);
   EXPECT_LE(request::get_state(true).size(), 128u);
   XferOpen open;
   open.xfer_id = open.index = open.size = open.crc32 = 0xFFFFFFFF;

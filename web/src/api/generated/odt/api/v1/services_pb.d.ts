@@ -10,7 +10,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Board, Dataset, DatasetPreview, DatasetReport, EpochResult, Evaluation, Event, Job, Model, Outputs, Port, Run, RunEvent, RunSpec, Snapshot, TelemetryFrame, Upload } from "./types_pb.js";
+import type { Board, BoardNvm, Dataset, DatasetPreview, DatasetReport, EpochResult, Evaluation, Event, Job, Model, Outputs, Port, Run, RunEvent, RunSpec, Snapshot, TelemetryFrame, Upload } from "./types_pb.js";
 
 /**
  * Describes the file odt/api/v1/services.proto.
@@ -261,6 +261,112 @@ export declare type ResetBoardResponse = Message<"odt.api.v1.ResetBoardResponse"
  * Use `create(ResetBoardResponseSchema)` to create a new message.
  */
 export declare const ResetBoardResponseSchema: GenMessage<ResetBoardResponse>;
+
+/**
+ * @generated from message odt.api.v1.GetBoardNvmRequest
+ */
+export declare type GetBoardNvmRequest = Message<"odt.api.v1.GetBoardNvmRequest"> & {
+  /**
+   * @generated from field: bytes uid = 1;
+   */
+  uid: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.GetBoardNvmRequest.
+ * Use `create(GetBoardNvmRequestSchema)` to create a new message.
+ */
+export declare const GetBoardNvmRequestSchema: GenMessage<GetBoardNvmRequest>;
+
+/**
+ * @generated from message odt.api.v1.GetBoardNvmResponse
+ */
+export declare type GetBoardNvmResponse = Message<"odt.api.v1.GetBoardNvmResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.BoardNvm nvm = 1;
+   */
+  nvm?: BoardNvm | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.GetBoardNvmResponse.
+ * Use `create(GetBoardNvmResponseSchema)` to create a new message.
+ */
+export declare const GetBoardNvmResponseSchema: GenMessage<GetBoardNvmResponse>;
+
+/**
+ * @generated from message odt.api.v1.CommitBoardRequest
+ */
+export declare type CommitBoardRequest = Message<"odt.api.v1.CommitBoardRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes uid = 2;
+   */
+  uid: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.CommitBoardRequest.
+ * Use `create(CommitBoardRequestSchema)` to create a new message.
+ */
+export declare const CommitBoardRequestSchema: GenMessage<CommitBoardRequest>;
+
+/**
+ * @generated from message odt.api.v1.CommitBoardResponse
+ */
+export declare type CommitBoardResponse = Message<"odt.api.v1.CommitBoardResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.BoardNvm nvm = 1;
+   */
+  nvm?: BoardNvm | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.CommitBoardResponse.
+ * Use `create(CommitBoardResponseSchema)` to create a new message.
+ */
+export declare const CommitBoardResponseSchema: GenMessage<CommitBoardResponse>;
+
+/**
+ * @generated from message odt.api.v1.EraseBoardNvmRequest
+ */
+export declare type EraseBoardNvmRequest = Message<"odt.api.v1.EraseBoardNvmRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes uid = 2;
+   */
+  uid: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.EraseBoardNvmRequest.
+ * Use `create(EraseBoardNvmRequestSchema)` to create a new message.
+ */
+export declare const EraseBoardNvmRequestSchema: GenMessage<EraseBoardNvmRequest>;
+
+/**
+ * @generated from message odt.api.v1.EraseBoardNvmResponse
+ */
+export declare type EraseBoardNvmResponse = Message<"odt.api.v1.EraseBoardNvmResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.BoardNvm nvm = 1;
+   */
+  nvm?: BoardNvm | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.EraseBoardNvmResponse.
+ * Use `create(EraseBoardNvmResponseSchema)` to create a new message.
+ */
+export declare const EraseBoardNvmResponseSchema: GenMessage<EraseBoardNvmResponse>;
 
 /**
  * @generated from message odt.api.v1.ListPortsRequest
@@ -3415,6 +3521,35 @@ export declare const FleetService: GenService<{
     methodKind: "unary";
     input: typeof ResetBoardRequestSchema;
     output: typeof ResetBoardResponseSchema;
+  },
+  /**
+   * Non-volatile memory. Commit: what the board holds now, also the state of a run under way; a power cut leaves the
+   * commit before it or this one. Errors: FAILED_PRECONDITION NO_NVM, RESOURCE_EXHAUSTED (bytes wanted, of a slot).
+   *
+   * @generated from rpc odt.api.v1.FleetService.GetBoardNvm
+   */
+  getBoardNvm: {
+    methodKind: "unary";
+    input: typeof GetBoardNvmRequestSchema;
+    output: typeof GetBoardNvmResponseSchema;
+  },
+  /**
+   * @generated from rpc odt.api.v1.FleetService.CommitBoard
+   */
+  commitBoard: {
+    methodKind: "unary";
+    input: typeof CommitBoardRequestSchema;
+    output: typeof CommitBoardResponseSchema;
+  },
+  /**
+   * What is in the board's memory stays.
+   *
+   * @generated from rpc odt.api.v1.FleetService.EraseBoardNvm
+   */
+  eraseBoardNvm: {
+    methodKind: "unary";
+    input: typeof EraseBoardNvmRequestSchema;
+    output: typeof EraseBoardNvmResponseSchema;
   },
   /**
    * @generated from rpc odt.api.v1.FleetService.ListPorts

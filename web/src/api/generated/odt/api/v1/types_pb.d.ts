@@ -415,6 +415,23 @@ export declare type Board = Message<"odt.api.v1.Board"> & {
    * @generated from field: odt.api.v1.Meta meta = 25;
    */
   meta?: Meta | undefined;
+
+  /**
+   * Newest commit to its non-volatile memory (0: none, or not known); restored: what it holds came from there at boot.
+   *
+   * @generated from field: uint32 nvm_sequence = 26;
+   */
+  nvmSequence: number;
+
+  /**
+   * @generated from field: uint32 nvm_step = 27;
+   */
+  nvmStep: number;
+
+  /**
+   * @generated from field: bool restored = 28;
+   */
+  restored: boolean;
 };
 
 /**
@@ -422,6 +439,113 @@ export declare type Board = Message<"odt.api.v1.Board"> & {
  * Use `create(BoardSchema)` to create a new message.
  */
 export declare const BoardSchema: GenMessage<Board>;
+
+/**
+ * A board's non-volatile memory: two slots, of which the newest whole one counts.
+ *
+ * @generated from message odt.api.v1.BoardNvm
+ */
+export declare type BoardNvm = Message<"odt.api.v1.BoardNvm"> & {
+  /**
+   * @generated from field: uint32 size_bytes = 1;
+   */
+  sizeBytes: number;
+
+  /**
+   * what a commit may take
+   *
+   * @generated from field: uint32 slot_bytes = 2;
+   */
+  slotBytes: number;
+
+  /**
+   * of the newest commit; 0: none
+   *
+   * @generated from field: uint32 sequence = 3;
+   */
+  sequence: number;
+
+  /**
+   * @generated from field: odt.api.v1.NvmKind kind = 4;
+   */
+  kind: NvmKind;
+
+  /**
+   * @generated from field: uint32 bytes = 5;
+   */
+  bytes: number;
+
+  /**
+   * @generated from field: uint32 step = 6;
+   */
+  step: number;
+
+  /**
+   * @generated from field: bytes run_id = 7;
+   */
+  runId: Uint8Array;
+
+  /**
+   * @generated from field: uint32 attempt = 8;
+   */
+  attempt: number;
+
+  /**
+   * of the training state or the weights
+   *
+   * @generated from field: bytes hash = 9;
+   */
+  hash: Uint8Array;
+
+  /**
+   * first 16 bytes
+   *
+   * @generated from field: bytes model_hash = 10;
+   */
+  modelHash: Uint8Array;
+
+  /**
+   * the board comes back by itself, and infers stand-alone
+   *
+   * @generated from field: bool has_image = 11;
+   */
+  hasImage: boolean;
+
+  /**
+   * @generated from field: bool has_best = 12;
+   */
+  hasBest: boolean;
+
+  /**
+   * of each slot
+   *
+   * @generated from field: repeated uint32 writes = 13;
+   */
+  writes: number[];
+
+  /**
+   * What a commit now would take, bytes; what does not fit a slot beside the state is left out.
+   *
+   * @generated from field: uint32 want_state_bytes = 14;
+   */
+  wantStateBytes: number;
+
+  /**
+   * @generated from field: uint32 want_best_bytes = 15;
+   */
+  wantBestBytes: number;
+
+  /**
+   * @generated from field: uint32 want_image_bytes = 16;
+   */
+  wantImageBytes: number;
+};
+
+/**
+ * Describes the message odt.api.v1.BoardNvm.
+ * Use `create(BoardNvmSchema)` to create a new message.
+ */
+export declare const BoardNvmSchema: GenMessage<BoardNvm>;
 
 /**
  * A place where a board can be: serial port, or TCP endpoint that odtd dials.
@@ -1315,6 +1439,13 @@ export declare type HyperParams = Message<"odt.api.v1.HyperParams"> & {
    * @generated from field: optional bool tail = 31;
    */
   tail?: boolean | undefined;
+
+  /**
+   * State to the board's non-volatile memory after every n-th step and at the end; default: on request only.
+   *
+   * @generated from field: optional uint32 commit_every = 32;
+   */
+  commitEvery?: number | undefined;
 };
 
 /**
@@ -1582,6 +1713,13 @@ export declare type Run = Message<"odt.api.v1.Run"> & {
    * @generated from field: string placement = 40;
    */
   placement: string;
+
+  /**
+   * newest state in the board's non-volatile memory that is known; 0: none
+   *
+   * @generated from field: uint32 nvm_step = 28;
+   */
+  nvmStep: number;
 };
 
 /**
@@ -2564,6 +2702,44 @@ export enum BoardStatus {
  * Describes the enum odt.api.v1.BoardStatus.
  */
 export declare const BoardStatusSchema: GenEnum<BoardStatus>;
+
+/**
+ * @generated from enum odt.api.v1.NvmKind
+ */
+export enum NvmKind {
+  /**
+   * nothing committed
+   *
+   * @generated from enum value: NVM_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * a model as compiled
+   *
+   * @generated from enum value: NVM_KIND_IMAGE = 1;
+   */
+  IMAGE = 1,
+
+  /**
+   * a model and weights
+   *
+   * @generated from enum value: NVM_KIND_WEIGHTS = 2;
+   */
+  WEIGHTS = 2,
+
+  /**
+   * a training state: of a run under way, or done
+   *
+   * @generated from enum value: NVM_KIND_STATE = 3;
+   */
+  STATE = 3,
+}
+
+/**
+ * Describes the enum odt.api.v1.NvmKind.
+ */
+export declare const NvmKindSchema: GenEnum<NvmKind>;
 
 /**
  * @generated from enum odt.api.v1.PortState
