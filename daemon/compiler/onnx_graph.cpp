@@ -182,9 +182,11 @@ std::string where(const Graph& graph, const Node& node) {
 }
 
 Status bad_metadata(const Graph& graph, const std::string& key, const std::string& expected) {
-  return absl::InvalidArgumentError(absl::StrCat(graph.file, ": metadata ", key, " is '",
-                                                 shown(graph.metadata.at(key)), "'; expected ",
-                                                 expected));
+  const auto it = graph.metadata.find(key);
+  const std::string got =
+      it == graph.metadata.end() ? "missing" : absl::StrCat("'", shown(it->second), "'");
+  return absl::InvalidArgumentError(
+      absl::StrCat(graph.file, ": metadata ", key, " is ", got, "; expected ", expected));
 }
 
 Status check_made(const Graph& graph, const Node& node, std::size_t made) {

@@ -19,7 +19,7 @@ Status no_scale(std::string text) {
                      "Give mul, add and shift yourself, or take the values unscaled.");
 }
 
-// Integer source values as the importer quantises them (data/quantize.h), to the bit:
+// Integer source values as the importer quantises them (data/quantize.h), but for its clip:
 // floor((256 x + round(256 offset)) * mult / 2^(k + 8)), all channels brought to the largest k.
 Status scale_by(const data::InputStage& in, model::CaptureSettings& s) {
   s.mul.clear();

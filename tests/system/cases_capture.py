@@ -1,6 +1,7 @@
 """Windows of a sensor: a simulated one that plays a file, and one that the host feeds to a QEMU board."""
 import json
 import pathlib
+import re
 import sqlite3
 import struct
 
@@ -39,21 +40,20 @@ def input_stage(world):
     """Of the manifest that odtd keeps with the model."""
     data = pathlib.Path(world.data)
     with sqlite3.connect(f"file:{data / 'control.db'}?mode=ro", uri=True) as db:
-        (value,) = db.execute("select value from setting where key like 'model.manifest.%'").fetchone()
-    (blob,) = [p for p in data.rglob(value if isinstance(value, str) else value.decode()) if p.is_file()]
+        rows = db.execute("select key, body from resource").fetchall()
+    (body,) = [bytes(body) for key, body in rows if bytes(key).startswith(b"model.manifest.")]
+    (hash_hex,) = re.findall(rb"[0-9a-f]{64}", body)
+    (blob,) = [p for p in data.rglob(hash_hex.decode()) if p.is_file()]
     return json.loads(blob.read_text())["input"]
 
 
 def quantised(stage, window):
     def channel(values, of):
         return values[of] if len(values) > 1 else values[0]
-    out = []
+    out, p = [], stage["prequant"]
     for i, x in enumerate(window):
-        if not stage.get("offset"):
-            out.append(x)
-            continue
-        offset, mult, k = (channel(stage[key], i // STEPS) for key in ("offset", "mult", "k"))
-        out.append(max(stage["clip"][0], min(stage["clip"][1], ((x * 256 + round(offset * 256)) * mult) >> (k + 8))))
+        offset, mult, k = (channel(p[key], i // STEPS) for key in ("offset", "mult", "k"))
+        out.append(max(p["clip_lo"], min(p["clip_hi"], ((x * 256 + round(offset * 256)) * mult) >> (k + 8))))
     return out
 
 

@@ -130,7 +130,7 @@ def stands_alone(port, weights_hash):
     link.push(pb.RESOURCE_INFER_INPUT, sample)
     first = link.request(infer=pb.Infer()).infer
     assert len(first.logits) == 10
-    blob = bc.make_samples([first.predicted] * 4, [sample] * 4, 2)
+    blob = bc.make_samples([first.predicted] * 4, [sample] * 4, 1)
     result = link.evaluate_streamed(77, None, blob)
     assert (result.correct, result.total) == (4, 4), "it evaluates to what it infers"
     assert bc.hashlib.sha256(link.pull(pb.RESOURCE_WEIGHTS)).hexdigest() == weights_hash

@@ -278,7 +278,7 @@ TEST(TrainPc, RegressionsLearnTheirTargetsAndSayTheirScale) {
     TrainPcOptions o;
     o.hidden = {16};
     o.arch = arch;
-    o.epochs = 30;
+    o.epochs = 100;
     TrainPcFigures figures;
     const auto net = train_pc(d, o, no_report, &figures);
     ASSERT_TRUE(net.ok()) << net.status();
