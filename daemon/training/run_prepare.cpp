@@ -114,6 +114,7 @@ asio::awaitable<Status> RunTask::begin_attempt() {
   Save what;
   const std::uint32_t step = nvm_ ? nvm_->step : resumes ? run_.checkpoint_step : 0;
   std::uint32_t epochs = nvm_ ? nvm_->epoch : 0;
+  first_step_ = step;
   if (resumes && !nvm_)
     for (const auto& [key, epoch] : known_epochs_)
       if (epoch.step == step) epochs = epoch.epoch + 1;

@@ -196,6 +196,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   // Step records of a run that the board holds: where the next one belongs.
   bool records_known_ = false;
   std::uint32_t record_attempt_ = 0, next_record_ = 0, early_record_ = UINT32_MAX;
+  std::uint32_t first_step_ = 0;  // of this attempt
   bool epochs_loaded_ = false;
   std::deque<model::EpochResult> inbox_;
   std::optional<model::JobChanged> job_news_;

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "support/virtual/fault_matrix.h"
+
+#include <gtest/gtest.h>
 
 // A sample of the fault matrix: one test a kind of fault, a few seeds of each operation.
 namespace odt::test {
