@@ -17,7 +17,8 @@
 namespace odt::compiler {
 namespace {
 
-constexpr std::size_t kImageHead = 64;  // behind it, the tensor that the board receives
+constexpr std::size_t kImageHead = 64;
+constexpr std::size_t kTensorBytes = 16;  // behind it, the tensor that the board receives
 
 // Weights of one layer as its file is to have them, ONNX order of the image.
 struct Values {
@@ -84,7 +85,7 @@ class Exporter {
     o.trainable_layers = static_cast<std::uint32_t>(weights_.layers.size());
     o.task = options_.task;
     const std::string& image = options_.image;
-    if (image.size() < kImageHead || image.compare(0, 4, "ODTM") != 0) return o;
+    if (image.size() < kImageHead + kTensorBytes || image.compare(0, 4, "ODTM") != 0) return o;
     const auto byte = [&image](std::size_t at) { return static_cast<std::uint8_t>(image[at]); };
     if (o.name.empty()) {
       o.name = image.substr(48, 16);
@@ -140,6 +141,10 @@ class Exporter {
   }
 
   Status put(const Layer& l, const StoredLayer& s, OnnxEdit& edit) {
+    if (l.norm_node >= 0 && model_.graph().node(l.norm_node).op_type() == "Clip")
+      return unable(l,
+                    "an upper bound in front of it (as ReLU6 has) is folded into it, which the "
+                    "file cannot take back; use Relu, or train layers without one in front");
     if (l.norm_node >= 0)
       return unable(
           l, absl::StrCat("node number ", l.norm_node + 1, " of the file (",

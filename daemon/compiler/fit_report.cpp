@@ -119,7 +119,12 @@ std::string fit_text(const Compiled& c, const BoardFigures& board, const FitRequ
   for (const auto& choice : report.would_fit)
     absl::StrAppend(&out, "would fit: ", choice_text(choice, dfp16), "\n");
   if (report.would_fit.empty())
-    out += "nothing of it fits, not even its last layer: take a smaller model or a larger board\n";
+    out +=
+        c.tail.empty()
+            ? "nothing of it fits, not even its last layer: take a smaller model or a larger "
+              "board\n"
+            : "nothing of it fits with its samples; odtd tries frozen outputs too, which are not "
+              "counted here\n";
   return out;
 }
 

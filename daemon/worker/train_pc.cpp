@@ -256,9 +256,10 @@ Result<Set> set_of(const data::Dataset& d, const data::InputStage& stage,
 }
 
 Result<Sets> sets_of(const data::Dataset& d, const data::InputStage& stage,
-                     const data::OutputStage& outputs, const TrainPcOptions& o) {
+                     const data::OutputStage& outputs, const TrainPcOptions& o, bool validate) {
   Sets s;
   ODT_ASSIGN(s.train, set_of(d, stage, outputs, data::Split::kTrain));
+  if (!validate) return s;
   const std::uint64_t n = s.train.count(), kept = n * o.validation / 1000;
   if (d.count(data::Split::kHeldout) > 0) {
     ODT_ASSIGN(s.validation, set_of(d, stage, outputs, data::Split::kHeldout));
@@ -308,7 +309,7 @@ Result<compiler::Network> train_pc(const data::Dataset& d, const TrainPcOptions&
     net.calibration.target_scale = outputs.scale;
   }
   Sets sets;
-  ODT_ASSIGN(sets, sets_of(d, stage, outputs, options));
+  ODT_ASSIGN(sets, sets_of(d, stage, outputs, options, classes));
   QatTrainer trainer(p.arch, sets.train.view(), p.qat);
   ODT_TRY(trainer.run(classes ? sets.validation.view() : QatSamples{}, [&](const QatEpoch& e) {
     progress(950 * (e.epoch + 1) / p.qat.epochs, epoch_text(e, p.qat.epochs, classes));

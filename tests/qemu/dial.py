@@ -28,8 +28,8 @@ def accept(server):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("board")
-    parser.add_argument("--sim", default="odt-sim-board")
-    parser.add_argument("--images", default=".")
+    parser.add_argument("--sim", default="build/bin/odt-sim-board")
+    parser.add_argument("--images", default="build/bin/firmware")
     args = parser.parse_args()
     uid = "0d70000000000dd1"
     with socket.create_server(("127.0.0.1", 0)) as server:

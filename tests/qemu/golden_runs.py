@@ -137,9 +137,9 @@ def run_all(board, link, args):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("board")
-    parser.add_argument("--sim", default="odt-sim-board")
+    parser.add_argument("--sim", default="build/bin/odt-sim-board")
     parser.add_argument("--sim-options", default="", help="faults, for example")
-    parser.add_argument("--images", default=".")
+    parser.add_argument("--images", default="build/bin/firmware")
     parser.add_argument("--state")
     parser.add_argument("--configs", default="AB")
     parser.add_argument("--modes", default="resident,streamed", help="of a board whose memory takes the samples")

@@ -169,7 +169,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("board")
     parser.add_argument("--sim")
-    parser.add_argument("--images", default=".")
+    parser.add_argument("--images", default="build/bin/firmware")
     args = parser.parse_args()
     base, hertz, led = DEVICES[args.board]
     with tempfile.TemporaryDirectory() as folder:

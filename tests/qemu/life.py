@@ -126,8 +126,8 @@ def too_big_says_so(link, ack):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("board")
-    parser.add_argument("--sim", default="odt-sim-board")
-    parser.add_argument("--images", default=".")
+    parser.add_argument("--sim", default="build/bin/odt-sim-board")
+    parser.add_argument("--images", default="build/bin/firmware")
     args = parser.parse_args()
     process, link, ack = golden.start(args.board, args)
     image, samples = model_for(ack)

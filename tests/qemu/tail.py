@@ -150,8 +150,8 @@ def train_all(board, args, names):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("board")
-    parser.add_argument("--sim", default="odt-sim-board")
-    parser.add_argument("--images", default=".")
+    parser.add_argument("--sim", default="build/bin/odt-sim-board")
+    parser.add_argument("--images", default="build/bin/firmware")
     args = parser.parse_args()
     wanted = train_all("sim", args, ["raw", "frozen", "tail"])
     got = train_all(args.board, args, ["frozen", "tail"])

@@ -218,9 +218,8 @@ void capture_label(app_t* app, const request_t* q, response_t* r) {
   const bool valid = app->region[APP_REGION_CAPTURE].valid;
   const uint32_t slot = valid ? capture_find(capture_of(app), l->window_id) : UINT32_MAX;
   if (slot == UINT32_MAX) {
-    refuse_limit(r, odt_device_v1_StatusCode_STATUS_CODE_NOT_FOUND,
-                 "window is not in memory:", l->window_id,
-                 ", captured: ", valid ? capture_of(app)->captured : 0);
+    refuse_limit(r, odt_device_v1_StatusCode_STATUS_CODE_NOT_FOUND, "window is not in memory",
+                 l->window_id, ", captured: ", valid ? capture_of(app)->captured : 0);
     return;
   }
   if (!in_range(r, "label", l->label, 0, (int64_t)labels_of(app) - 1) ||

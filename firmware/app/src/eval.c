@@ -30,7 +30,9 @@ static uint32_t steps_done(const app_t* app) {
 bool eval_slice(app_t* app, app_eval_t* e) {
   odt_samples_t s;
   odt_error_t err;
-  if (!arena_samples(app, (app_region_id_t)(APP_REGION_IMAGE + e->role), &s)) {
+  /* What has grown meanwhile (a window that became a sample) may have taken a trainer's place. */
+  if (!trainer_ensure(app, &err) ||
+      !arena_samples(app, (app_region_id_t)(APP_REGION_IMAGE + e->role), &s)) {
     e->active = false;
     return true;
   }
@@ -44,7 +46,6 @@ bool eval_slice(app_t* app, app_eval_t* e) {
     e->next++;
     if (app->hal.now_us(app->hal.ctx) - begin > EVAL_SLICE_US) break;
   }
-  (void)err;
   if (e->next < e->total) return false;
   e->active = false;
   e->done = true;

@@ -142,12 +142,13 @@ void job_start(app_t* app, const request_t* q, response_t* r) {
   }
   if (nvm_wait(app, r)) return;
   if (!may_start(app, s, r) || !steer_check(app, &spec, s, r) || !prepare(app, s, &spec, r)) return;
-  job_clear(app);
   if (!nvm_run_starts(app, s->spec.commit_every, &err)) {
-    trainer_drop(app);
+    /* A state that was pushed stays. */
+    if (s->expect_state_hash.size != 32) trainer_drop(app);
     refuse_odt(r, &err);
     return;
   }
+  job_clear(app);
   app->trainer_kind = APP_TRAINER_RUN;
   app_job_t* j = &app->job;
   memcpy(j->run_id, s->run_id.bytes, 16);

@@ -102,18 +102,18 @@ static bool load_state(app_t* app, const app_nvm_head_t* h, odt_error_t* err) {
   return true;
 }
 
+static bool of_model(const app_t* app, const app_nvm_head_t* h, odt_error_t* err) {
+  if (memcmp(app->model.hash, h->model, sizeof h->model) == 0) return true;
+  return fail(err, ODT_FAILED_PRECONDITION, "NVM: the commit belongs to another model");
+}
+
 static bool load(app_t* app, const app_nvm_head_t* h, odt_error_t* err) {
   if (h->image > 0) {
     if (!feed(app, odt_device_v1_Resource_RESOURCE_MODEL_IMAGE, 0, h->classes, h->image, err)) {
       return false;
     }
-  } else if (!app->has_model) {
-    return fail(err, ODT_FAILED_PRECONDITION,
-                "NVM: the commit has no model image: send it, then restore");
   }
-  if (memcmp(app->model.hash, h->model, sizeof h->model) != 0) {
-    return fail(err, ODT_FAILED_PRECONDITION, "NVM: the commit belongs to another model");
-  }
+  if (!of_model(app, h, err)) return false;
   if (h->kind == NVM_KIND(STATE)) return load_state(app, h, err);
   if (h->kind == NVM_KIND(IMAGE)) return true;
   return feed(app, odt_device_v1_Resource_RESOURCE_WEIGHTS, 0, h->classes + h->image, h->content,
@@ -124,11 +124,16 @@ bool nvm_restore(app_t* app, odt_error_t* err) {
   app_nvm_t* v = &app->nvm;
   const app_nvm_head_t* h = &v->newest;
   if (h->sequence == 0) return fail(err, ODT_NOT_FOUND, "NVM: nothing is committed");
-  const bool had_model = app->has_model;
+  /* Refused before anything is touched. */
+  if (h->image == 0 && !app->has_model) {
+    return fail(err, ODT_FAILED_PRECONDITION,
+                "NVM: the commit has no model image: send it, then restore");
+  }
+  if (h->image == 0 && !of_model(app, h, err)) return false;
   if (!load(app, h, err)) {
-    /* Nothing half: what was there before is gone only where the slot has an image of its own. */
+    /* Nothing half: weights and run are gone, the image where the slot has one of its own. */
     trainer_drop(app);
-    if (h->image > 0 || !had_model) {
+    if (h->image > 0) {
       app->has_model = false;
       arena_drop(app, APP_REGION_IMAGE);
     }

@@ -45,9 +45,7 @@ static void finish(app_t* app, const char* failed) {
     if (v->under_way != 0) v->error = err;
     text_str(&t, failed);
     app_log(app, 4, failed);
-  } else if (erase) {
-    memset(&v->newest, 0, sizeof v->newest);
-  } else {
+  } else if (!erase) {
     v->newest = v->next;
     v->slot = (uint8_t)(1u - v->slot);
   }
@@ -111,9 +109,31 @@ static void body_turn(app_t* app) {
   if (v->at == v->next.body) v->work = NVM_HEAD;
 }
 
+/* Hash of what a commit of this kind writes; false: it is not there, or not any more. */
+static bool content_hash(app_t* app, uint8_t kind, uint8_t hash[32]) {
+  memset(hash, 0, 32);
+  if (!app->has_model) return false;
+  if (kind == NVM_KIND(IMAGE)) return true;
+  if (app->trainer_kind == APP_TRAINER_NONE || !app->trainer.weights_valid ||
+      (kind == NVM_KIND(STATE)) != trainer_has_state(app)) {
+    return false;
+  }
+  if (kind == NVM_KIND(STATE)) {
+    odt_state_hash(&app->trainer, hash);
+  } else {
+    odt_weights_hash(&app->trainer, false, hash);
+  }
+  return true;
+}
+
 static void head_turn(app_t* app) {
   app_nvm_t* v = &app->nvm;
   const uint32_t slot = 1u - v->slot;
+  uint8_t hash[32];
+  if (!content_hash(app, v->next.kind, hash) || memcmp(hash, v->next.hash, sizeof hash) != 0) {
+    finish(app, "NVM: the content has changed meanwhile; the commit before it is still there");
+    return;
+  }
   v->next.sequence = ++v->sequence;
   v->next.writes = ++v->writes[slot];
   const bool written = write_head(app, slot, &v->next);
@@ -127,6 +147,7 @@ static void erase_turn(app_t* app) {
   const hal_nvm_t* m = app->hal.nvm;
   const uint32_t slot = v->work == NVM_ERASE_OLD ? 1u - v->slot : v->slot;
   const uint32_t at = nvm_slot_at(app, slot);
+  if (v->work == NVM_ERASE_NEWEST) memset(&v->newest, 0, sizeof v->newest); /* gone from here on */
   const app_nvm_head_t empty = {.sequence = ++v->sequence, .writes = ++v->writes[slot]};
   if ((m->unit != 0 && !m->erase(app->hal.ctx, at)) || !write_head(app, slot, &empty)) {
     finish(app, "NVM: erase failed");
@@ -204,11 +225,7 @@ bool nvm_begin(app_t* app, uint32_t commit_id, odt_error_t* err) {
   app_nvm_t* v = &app->nvm;
   if (!may_begin(app, err)) return false;
   nvm_measure(app, &v->next);
-  if (v->next.kind == NVM_KIND(STATE)) {
-    odt_state_hash(&app->trainer, v->next.hash);
-  } else if (v->next.kind == NVM_KIND(WEIGHTS)) {
-    odt_weights_hash(&app->trainer, false, v->next.hash);
-  }
+  (void)content_hash(app, v->next.kind, v->next.hash);
   if (!nvm_choose(app, &v->next, err)) return false;
   if (!committed(v)) start(app, NVM_BODY, commit_id);
   return true;
@@ -217,7 +234,7 @@ bool nvm_begin(app_t* app, uint32_t commit_id, odt_error_t* err) {
 /* ---- commits of a run ---- */
 
 bool nvm_run_starts(app_t* app, uint32_t every, odt_error_t* err) {
-  app->nvm.every = every;
+  app->nvm.every = 0;
   if (every == 0) return true;
   if (!nvm_usable(app)) {
     *err = (odt_error_t){.status = ODT_UNIMPLEMENTED,
@@ -227,7 +244,9 @@ bool nvm_run_starts(app_t* app, uint32_t every, odt_error_t* err) {
   }
   app_nvm_head_t h;
   nvm_measure(app, &h);
-  return nvm_choose(app, &h, err);
+  if (!nvm_choose(app, &h, err)) return false;
+  app->nvm.every = every;
+  return true;
 }
 
 static void begin_by_itself(app_t* app) {

@@ -290,6 +290,7 @@ static void end_samples(app_t* app, app_region_id_t id, odt_error_t* err) {
   reg->valid = true;
   reg->batch_id = app->in.batch_id;
   if (id != APP_REGION_TRAIN && id != APP_REGION_HELDOUT) return;
+  app->set_stale &= (uint8_t) ~(1u << (id - APP_REGION_TRAIN)); /* its hash is made here */
   if (s.source != NULL) { /* it stands for the set that it was made of */
     memcpy(app->set_hash[id - APP_REGION_TRAIN], s.source + 32, 32);
     return;

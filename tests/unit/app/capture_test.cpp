@@ -330,6 +330,44 @@ TEST_F(Capture, AFullMemoryIsSaidAndNothingIsLost) {
   EXPECT_EQ(refused.error().code(), pb::STATUS_CODE_RESOURCE_EXHAUSTED);
 }
 
+// A set that grows while another is evaluated may take the trainer's room: it is made again, or the
+// evaluation ends.
+TEST_F(Capture, AGrowingSetAndAnEvaluationKeepApart) {
+  std::vector<std::int8_t> labels(240, 1);
+  std::vector<std::uint8_t> data;
+  for (int i = 0; i < 1920; i++) data.push_back(static_cast<std::uint8_t>(i * 37));
+  const auto b = build_samples(DType::kU8, kSteps * kChannels, 240, 0, labels, data);
+  const std::string blob(b.begin(), b.end());
+  pb::Request q;
+  q.mutable_evaluate()->set_eval_id(1);
+  q.mutable_evaluate()->set_role(pb::SAMPLE_ROLE_TEST);
+  ASSERT_FALSE(rig->push(pb::RESOURCE_SAMPLES, blob, 3).has_error());
+  ASSERT_FALSE(rig->request(q).has_error());
+  rig->settle();
+  const auto want = rig->events.back().second.eval();
+  int ended = 0, whole = 0;
+  for (std::uint32_t arena = 3300; arena < 4200; arena += 8) {
+    begin({.arena = arena});
+    if (rig->push(pb::RESOURCE_SAMPLES, blob, 3).has_error()) continue;
+    settings.set_label(2);
+    settings.set_keep(pb::SAMPLE_ROLE_TRAIN);
+    settings.set_slots(1);
+    if (start().has_error() || rig->request(q).has_error()) continue;
+    rig->work_us = 4000;  // a sample a turn
+    for (int v = 0; v < 20; v++) ASSERT_FALSE(feed_window(v).has_error());
+    rig->settle();
+    pb::Request get;
+    get.set_get_eval(1);
+    const auto got = rig->request(get).eval();
+    ended += !got.done();
+    whole += got.done();
+    if (!got.done()) continue;
+    EXPECT_EQ(got.loss(), want.loss()) << arena;
+  }
+  EXPECT_GT(ended, 0);
+  EXPECT_GT(whole, 10);
+}
+
 TEST_F(Capture, LabellingAgainIsWithoutEffect) {
   ASSERT_FALSE(start().has_error());
   ASSERT_FALSE(feed_window(1).has_error());

@@ -289,6 +289,34 @@ TEST(Nvm, APageThatDoesNotReadBackLeavesTheOldCommit) {
   EXPECT_EQ(rig.hello().state_hash(), old.state_hash().substr(0, 16));
 }
 
+// Chunks of a transfer that was opened before the commit come while it is written.
+TEST(Nvm, ContentThatChangesUnderACommitIsNotCommitted) {
+  RigNvm memory(kSize);
+  RigOptions options;
+  options.nvm = &memory;
+  BoardRig rig(options);
+  PausedRun run(rig);
+  run.go_on();
+  const std::string older = rig.pull(pb::RESOURCE_STATE);
+  run.go_on();
+  ASSERT_EQ(commit_nvm(rig, 1).nvm().sequence(), 1u);
+  run.go_on();
+  steer_job(rig, pb::JobControl::ACTION_STOP);
+  rig.open(pb::RESOURCE_STATE, older, 0, 0);
+  pb::Request q;
+  q.mutable_nvm_commit()->set_commit_id(2);
+  ASSERT_GT(rig.request(q).accepted_ms(), 0u);
+  rig.turns(4);
+  rig.events.clear();
+  rig.chunks(older, 0, static_cast<std::uint32_t>(older.size()));
+  rig.settle();
+  ASSERT_FALSE(rig.events.empty());
+  EXPECT_NE(rig.events.back().second.nvm().text().find("changed meanwhile"), std::string::npos);
+  EXPECT_EQ(status(rig).sequence(), 1u);
+  rig.restart();
+  EXPECT_TRUE(rig.hello().restored());
+}
+
 TEST(Nvm, WithoutMemoryItIsSaid) {
   BoardRig rig;
   EXPECT_EQ(rig.hello().caps() & APP_CAP_NVM, 0u);
