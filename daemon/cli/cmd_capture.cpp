@@ -247,9 +247,11 @@ CLI::App* add_start(CLI::App& capture, Context& context) {
   v->add_option("--window", o->window, "Time steps of a window")->required();
   v->add_option("--stride", o->stride, "Steps from window to window (default: the window)");
   v->add_option("--slots", o->slots, "Windows that the board holds, 1..255");
-  v->add_option("--label", o->label, "Class of every window that nothing else labels");
+  v->add_option("--label", o->label, "Class of every window that nothing else labels")
+      ->check(CLI::Range(0, 127));
   v->add_option("--rule", o->rules, "OF:CHANNEL:MIN:MAX:CLASS, OF is mean, max or range");
-  v->add_option("--button-label", o->button_label, "Class of windows while the button is pressed");
+  v->add_option("--button-label", o->button_label, "Class of windows while the button is pressed")
+      ->check(CLI::Range(0, 127));
   CLI::Option* level =
       v->add_option("--level", o->level, "CHANNEL:VALUE: a window begins where |value| reaches it");
   v->add_flag("--button", o->button, "Windows only while the button is pressed")->excludes(level);
@@ -261,8 +263,13 @@ CLI::App* add_start(CLI::App& capture, Context& context) {
   v->add_option("--add", o->add, "See --mul")->delimiter(',');
   v->add_option("--shift", o->shift, "See --mul (default: the model's own input stage)");
   v->add_flag("--unscaled", o->unscaled, "Values as they are");
-  v->add_option("--channels", o->channels, "Of a sensor that 'capture feed' stands for");
-  v->add_option("--dtype", o->dtype, "Likewise")->check(CLI::IsMember({"s8", "u8", "s16"}));
+  CLI::Option* channels =
+      v->add_option("--channels", o->channels,
+                    "Of a sensor that 'capture feed' stands for (a board without one)");
+  CLI::Option* dtype = v->add_option("--dtype", o->dtype, "Likewise: of its values")
+                           ->check(CLI::IsMember({"s8", "u8", "s16"}));
+  channels->needs(dtype);
+  dtype->needs(channels);
   v->callback([&context, o] { context.action = [&context, o] { return start(context, *o); }; });
   return v;
 }

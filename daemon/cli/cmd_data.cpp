@@ -50,10 +50,10 @@ void take_folder(Import& import) {
 
 Status parse_resize(const std::string& text, v1::ImportOptions& options) {
   if (text.empty()) return {};
-  unsigned height = 0, width = 0;
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "%ux%u%c", &height, &width, &rest) != 2 || height == 0 ||
-      width == 0)
+  std::uint32_t height = 0, width = 0;
+  const std::size_t x = text.find('x');
+  if (x == std::string::npos || !absl::SimpleAtoi(text.substr(0, x), &height) ||
+      !absl::SimpleAtoi(text.substr(x + 1), &width) || height == 0 || width == 0)
     return absl::InvalidArgumentError("--resize '" + clean(text) + "' is not HxW, e.g. 14x14");
   options.add_resize(height);
   options.add_resize(width);

@@ -1,4 +1,5 @@
 #include <absl/strings/str_cat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/ids.h"
+#include "base/output_path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/follow.h"
@@ -115,8 +117,9 @@ Status alias(Context& context, const std::string& word, const std::string& name,
 }
 
 // Whole or not at all: written beside, then renamed.
-Status write_whole(const std::string& path, const std::string& content) {
-  const std::string temporary = path + ".part";
+Status write_whole(const std::string& asked, const std::string& content) {
+  ODT_ASSIGN(const std::string path, output_path(asked));
+  const std::string temporary = absl::StrCat(path, ".tmp.", ::getpid());
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   out << content;
   out.close();

@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "base/fd.h"
+#include "base/output_path.h"
 #include "data/dataset.h"
 
 namespace odt::data {
@@ -103,7 +104,8 @@ void clear_stale(const std::string& path) {
   for (const auto& entry : stale) fs::remove_all(entry, e);  // a link itself, not what it names
 }
 
-Status write_file(const std::string& path, std::initializer_list<std::string_view> parts) {
+Status write_file(const std::string& asked, std::initializer_list<std::string_view> parts) {
+  ODT_ASSIGN(const std::string path, output_path(asked));
   clear_stale(path);
   const std::string temp = absl::StrCat(path, ".tmp.", ::getpid());
   {

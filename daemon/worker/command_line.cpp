@@ -41,6 +41,8 @@ int run_command(CLI::App& app, const std::vector<std::string>& args, std::ostrea
   } catch (const std::bad_alloc&) {
     status = absl::ResourceExhaustedError("more memory is needed than there is");
   }
+  if (status.ok() && !out.flush())
+    status = absl::UnavailableError("the output could not be written");
   if (status.ok()) return 0;
   log << app.get_name() << ": " << status.message() << "\n";
   return 1;

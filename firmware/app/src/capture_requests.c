@@ -83,6 +83,11 @@ static bool keep_ok(const app_t* app, odt_device_v1_SampleRole keep, response_t*
                   odt_device_v1_SampleRole_SAMPLE_ROLE_HELDOUT);
 }
 
+/* 1 + class, or 0 for none. */
+static bool label_ok(response_t* r, const char* what, uint32_t label, int64_t labels) {
+  return label == 0 || in_range(r, what, (int64_t)label - 1, 0, labels - 1);
+}
+
 static bool settings_ok(const app_t* app, capture_t* c, response_t* r) {
   if (app->model.tail) {
     refuse(r, kNotNow, "a tail image takes frozen outputs, not what a sensor sees");
@@ -108,8 +113,8 @@ static bool settings_ok(const app_t* app, capture_t* c, response_t* r) {
          in_range(r, "shift", s->shift, 0, 40) &&
          in_range(r, "trigger", s->trigger, 0, odt_device_v1_CaptureStart_Trigger_TRIGGER_BUTTON) &&
          in_range(r, "trigger_channel", s->trigger_channel, 0, (int64_t)c->channels - 1) &&
-         in_range(r, "button_label", s->button_label, 0, labels) &&
-         in_range(r, "label", s->label, 0, labels) && rules_ok(app, c, r) && button_ok(app, s, r) &&
+         label_ok(r, "button_label", s->button_label, labels) &&
+         label_ok(r, "label", s->label, labels) && rules_ok(app, c, r) && button_ok(app, s, r) &&
          keep_ok(app, s->keep, r);
 }
 

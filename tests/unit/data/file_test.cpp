@@ -1,6 +1,7 @@
 // Files appear as a whole, and what a killed writer left goes with the next one.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +67,24 @@ TEST_F(WriteFile, AStaleLinkGoesAndWhatItNamesStays) {
   fs::create_symlink(path("precious"), path("out.tmp." + killed()));
   ASSERT_TRUE(write_file(path("out"), "whole").ok());
   EXPECT_EQ(names(), (std::set<std::string>{"out", "precious"}));
+}
+
+// A rename would put a file in the place of what stands there.
+TEST_F(WriteFile, LinksAreFollowedAndWhatIsNoFileStays) {
+  std::ofstream(path("real.bin")) << "old";
+  fs::create_symlink(path("real.bin"), path("link.bin"));
+  ASSERT_TRUE(write_file(path("link.bin"), "new").ok());
+  EXPECT_TRUE(fs::is_symlink(path("link.bin")));
+  EXPECT_EQ(*read_file(path("real.bin"), 100), "new");
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  fs::create_symlink(path("pipe"), path("to_pipe"));
+  fs::create_symlink(path("nowhere/x"), path("dangling"));
+  for (const char* name : {"pipe", "to_pipe", "dangling"}) {
+    const Status st = write_file(path(name), "new");
+    EXPECT_TRUE(absl::IsInvalidArgument(st)) << name << ": " << st;
+    EXPECT_NE(st.message().find(name), std::string::npos) << st;
+  }
+  EXPECT_TRUE(fs::is_fifo(path("pipe")));
 }
 
 }  // namespace

@@ -37,9 +37,9 @@ void nvm_open(sim_nvm_t* v, const sim_options_t* o) {
   v->fd = open(o->nvm, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (v->fd < 0 || fstat(v->fd, &st) != 0) die("cannot open", o->nvm);
   if (flock(v->fd, LOCK_EX | LOCK_NB) != 0) die("another board has it", o->nvm);
-  if (st.st_size > (off_t)o->nvm_bytes) {
-    errno = EFBIG;
-    die("is larger than --nvm-bytes", o->nvm);
+  if (st.st_size != 0 && st.st_size != (off_t)o->nvm_bytes) {
+    errno = EINVAL;
+    die("has another size than --nvm-bytes: is it this board's memory?", o->nvm);
   }
   fill(v->fd, (uint32_t)st.st_size, o->nvm_bytes, o->nvm);
   v->page_us = o->nvm_page_us;

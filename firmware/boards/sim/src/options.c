@@ -173,6 +173,8 @@ static uint32_t u32(const char* option, uint64_t lo, uint64_t hi) {
 
 static void take_where(int option, sim_options_t* o) {
   if (option == kListen) {
+    const char* colon = strrchr(optarg, ':');
+    (void)number("--listen", colon != NULL ? colon + 1 : optarg, 0, 65535);
     o->listen = optarg;
   } else if (option == kConnect) {
     if (strrchr(optarg, ':') == NULL) die("--connect", optarg, "HOST:PORT");
