@@ -68,6 +68,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   // Errors: INVALID_ARGUMENT (neither an absolute path nor "tcp:host:port").
   asio::awaitable<Result<model::Port>> adopt(CallContext ctx, std::string path, std::uint32_t baud,
                                              BoardUid expect_uid);
+  // Of an adopted device also by the path that it has moved to; the adopted port comes back.
   // Errors: NOT_FOUND, FAILED_PRECONDITION (opened by the configuration).
   asio::awaitable<Result<model::Port>> release(CallContext ctx, std::string path);
   void rescan();
@@ -149,7 +150,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   std::map<std::string, PortEntry> ports_;
   std::vector<std::unique_ptr<session::LinkRunner>> listeners_;
   std::shared_ptr<link::TlsContext> listen_tls_;
-  std::map<std::string, std::int64_t> warned_us_;  // place and uid -> last duplicate warning
+  std::map<std::string, std::int64_t> warned_us_;  // place, code and uid -> last warning
   std::set<std::string> told_versions_;            // "uid version" of firmware that differs
   AsyncMutex board_writes_;
   Signal wake_, rescan_;

@@ -60,10 +60,9 @@ Status Registry::listen() {
   const bool dials_tls = std::any_of(options_.tcp_dial.begin(), options_.tcp_dial.end(),
                                      [](const DialTarget& t) { return t.tls; });
   if (!options_.tls.empty() || dials_tls) {
-    // Ports adopted as "tls:..." need it too; what only listens may lack what a dialler needs.
-    auto made = link::make_tls_context(options_.tls, link::TlsSide::kDial);
-    if (!made.ok() && (dials_tls || !listens_tls)) return made.status();
-    if (made.ok()) options_.link.tls = *std::move(made);
+    ODT_ASSIGN(options_.link.tls, link::make_tls_context(options_.tls, link::TlsSide::kDial));
+    // Ports adopted as "tls:..." were loaded before it was there.
+    for (auto& [path, entry] : ports_) entry.link.tls = options_.link.tls;
   }
   for (const auto& text : options_.tcp_listen) {
     const bool tls = is_network(text);
@@ -173,13 +172,15 @@ std::vector<model::Port> Registry::seen_now() const {
 }
 
 // An adopted port that leads to the device found under another path: adopted by a link of
-// /dev/serial, or the device got another number.
+// /dev/serial, or the device got another number. Adapters of a kind without serial numbers share
+// their by-id name: there the next one is not the one adopted.
 Registry::PortEntry* Registry::adopted_elsewhere(const model::Port& found) {
   for (auto& [path, entry] : ports_) {
     if (!entry.port.adopted || path == found.path) continue;
     const bool by_link = path == found.by_id || path == found.by_path;
-    if (by_link || (!found.by_id.empty() && entry.port.by_id == found.by_id && !entry.present))
-      return &entry;
+    const bool moved = !entry.present && !found.usb_serial.empty() && !found.by_id.empty() &&
+                       entry.port.by_id == found.by_id && same_device(entry.port, found);
+    if (by_link || moved) return &entry;
   }
   return nullptr;
 }
@@ -242,9 +243,12 @@ void Registry::merge_scan(const std::vector<model::Port>& seen) {
     }
     if (port.adopted || port.allowed) {
       start_runner(entry);
-    } else if (port.state != model::PortState::kUnclaimed) {
-      port.state = model::PortState::kUnclaimed;
-      dirty_ = true;
+    } else {
+      stop_runner(entry);  // followed an adoption that has been released
+      if (port.state != model::PortState::kUnclaimed) {
+        port.state = model::PortState::kUnclaimed;
+        dirty_ = true;
+      }
     }
   }
   for (auto it = ports_.begin(); it != ports_.end();) {
@@ -336,9 +340,16 @@ asio::awaitable<Result<model::Port>> Registry::adopt(CallContext ctx, std::strin
 
 asio::awaitable<Result<model::Port>> Registry::release(CallContext ctx, std::string path) {
   const auto self = shared_from_this();
-  const auto known = ports_.find(path);
+  auto known = ports_.find(path);
   if (known == ports_.end())
     co_return absl::NotFoundError("port '" + sanitize_name(path, 64) + "' is not known");
+  if (!known->second.port.adopted) {
+    // Opened because its device was adopted under another path: that adoption is meant.
+    if (const PortEntry* adopted = adopted_elsewhere(known->second.port)) {
+      path = adopted->port.path;
+      known = ports_.find(path);
+    }
+  }
   if (known->second.configured || (known->second.port.allowed && !known->second.port.adopted))
     co_return with_reason(
         absl::FailedPreconditionError("port " + path + " is opened by the configuration"),
@@ -364,6 +375,8 @@ asio::awaitable<Result<model::Port>> Registry::release(CallContext ctx, std::str
   it->second.port = value;
   const bool keep = it->second.present;
   if (!keep) ports_.erase(it);
+  // What followed the adoption closes now: the watch speaks up only when a port comes or goes.
+  if (!is_network(path)) scan_once();
   publish_view();
   co_return value;
 }

@@ -86,7 +86,8 @@ asio::awaitable<void> Registry::warn(std::string endpoint, model::Reason reason,
   std::erase_if(warned_us_, [now](const auto& w) { return now - w.second >= kWarnAgainUs; });
   const std::string about = place_of(endpoint) + " " + reason.code + " " + uid.hex();
   if (!warned_us_.emplace(about, now).second) co_return;
-  log(3, endpoint + ": " + reason.text);
+  // What a link says begins with its name.
+  log(3, reason.text.starts_with(endpoint) ? reason.text : endpoint + ": " + reason.text);
   store::Batch batch;
   batch.changes.push_back(store::AppendWarning{model::Warning{reason, uid, {}}});
   auto done = co_await control_.commit(std::move(batch));

@@ -2,6 +2,7 @@
 
 #include "fleet/port_rules.h"
 #include "rig.h"
+#include "support/certificates.h"
 
 namespace odt::test {
 namespace {
@@ -295,6 +296,72 @@ TEST_F(RegistryTest, Report06_AnAdoptedBoardIsFollowedToItsNewPort) {
   plug(rig, {device("/dev/ttyACM0")});
   ASSERT_TRUE(rig.wait_until([&] { return rig.opened("/dev/ttyACM0"); }));
   EXPECT_TRUE(rig.wait_until([&] { return !rig.opened("/dev/ttyACM1"); }));
+  // Released where it was adopted: it is not followed any more.
+  const auto release = [&](const std::string& path) {
+    return rig.ask<model::Port>(
+        [&](Done<model::Port> done) { rig.fleet().release_port(rig.ctx(), path, done); });
+  };
+  plug(rig, {device("/dev/ttyACM1")});
+  ASSERT_TRUE(rig.wait_until([&] { return rig.opened("/dev/ttyACM1"); }));
+  auto released = release("/dev/ttyACM0");
+  ASSERT_TRUE(released.ok()) << released.status();
+  EXPECT_TRUE(rig.wait_until([&] { return !rig.opened("/dev/ttyACM1"); }));
+  // Or released where it is now.
+  ASSERT_TRUE(adopt("/dev/ttyACM1").ok());
+  plug(rig, {device("/dev/ttyACM2")});
+  ASSERT_TRUE(rig.wait_until([&] { return rig.opened("/dev/ttyACM2"); }));
+  released = release("/dev/ttyACM2");
+  ASSERT_TRUE(released.ok()) << released.status();
+  EXPECT_EQ(released->path, "/dev/ttyACM1");
+  EXPECT_FALSE(released->adopted);
+  EXPECT_TRUE(rig.wait_until([&] { return !rig.opened("/dev/ttyACM2"); }));
+}
+
+TEST_F(RegistryTest, AdaptersWithoutASerialNumberAreNotTakenForEachOther) {
+  Rig rig(library);
+  const auto adapter = [this](const std::string& path) {
+    model::Port port = serial(path, 0x1a86, 0x7523);
+    port.by_id = "/dev/serial/by-id/usb-1a86_USB_Serial-if00-port0";
+    return port;
+  };
+  plug(rig, {adapter("/dev/ttyUSB0")});
+  ASSERT_TRUE(rig.wait_until([&] { return port_in_view(rig, "/dev/ttyUSB0").has_value(); }));
+  const auto adopted = rig.ask<model::Port>([&](Done<model::Port> done) {
+    rig.fleet().adopt_port(rig.ctx(), "/dev/ttyUSB0", 0, {}, done);
+  });
+  ASSERT_TRUE(adopted.ok()) << adopted.status();
+  plug(rig, {adapter("/dev/ttyUSB1")});
+  ASSERT_TRUE(rig.wait_until([&] { return port_in_view(rig, "/dev/ttyUSB1").has_value(); }));
+  EXPECT_FALSE(rig.opened("/dev/ttyUSB1"));
+  EXPECT_NE(port_in_view(rig, "/dev/ttyUSB0")->reason.code, "MOVED");
+}
+
+TEST_F(RegistryTest, AnAdoptedTlsPortHasItsKeysAfterARestart) {
+  const std::string path = "tls:127.0.0.1:7443";
+  Certificates pki;
+  std::atomic<int> dialled = 0, with_tls = 0;
+  const auto keys = [&](training::OrchestratorOptions& o) {
+    o.fleet.tls.psk = pki.write("keys", "gateway-1:" + std::string(64, 'a') + "\n");
+    o.fleet.make_runner = [&, real = o.fleet.make_runner](std::string endpoint,
+                                                          session::LinkOptions link,
+                                                          session::LinkHost& host) {
+      if (endpoint == path) {
+        with_tls += link.tls != nullptr;
+        ++dialled;
+      }
+      return real(std::move(endpoint), std::move(link), host);
+    };
+  };
+  {
+    Rig rig(library, keys);
+    const auto adopted = rig.ask<model::Port>(
+        [&](Done<model::Port> done) { rig.fleet().adopt_port(rig.ctx(), path, 0, {}, done); });
+    ASSERT_TRUE(adopted.ok()) << adopted.status();
+  }
+  EXPECT_EQ(with_tls, 1);
+  Rig rig(library, keys);
+  ASSERT_TRUE(rig.wait_until([&] { return dialled == 2; }));
+  EXPECT_EQ(with_tls, 2);
 }
 
 TEST_F(RegistryTest, APortAdoptedByItsIdIsOpenedUnderThatNameOnly) {
