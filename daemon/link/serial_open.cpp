@@ -19,14 +19,17 @@
 namespace odt::link {
 namespace {
 
-// Our own descriptor is closed by now: whoever is found is another.
+// The descriptor of this attempt is closed by now: whoever is found is another, or another of ours.
 Status locked(const std::string& path) {
   std::error_code ec;
   const std::string device = std::filesystem::canonical(path, ec).string();
   const auto holders = device_holders();
   if (const auto holder = holders.find(ec ? path : device); holder != holders.end()) {
-    return absl::AlreadyExistsError(path + ": held by " + holder->second +
-                                    "; end that program, or leave the port to it");
+    const bool own = holder->second.ends_with(fmt::format("(pid {})", ::getpid()));
+    return absl::AlreadyExistsError(
+        path + ": held by " + holder->second +
+        (own ? ", this one, under another name or until it has closed it"
+             : "; end that program, or leave the port to it"));
   }
   return absl::AlreadyExistsError(path +
                                   ": held by a program of another user; find it with `sudo fuser "

@@ -30,17 +30,17 @@ class TlsLink final : public ByteLink {
     co_return absl::OkStatus();
   }
 
-  // The name that the peer's certificate must have.
-  void expect(const std::string& peer) {
+  // The name that the peer's certificate must have. False: OpenSSL would look for none at all.
+  [[nodiscard]] bool expect(const std::string& peer) {
+    if (peer.empty()) return false;
     SSL* ssl = stream_.native_handle();
     error_code ec;
     asio::ip::make_address(peer, ec);
-    if (!ec) {
-      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), peer.c_str());
-      return;
-    }
-    SSL_set1_host(ssl, peer.c_str());
-    SSL_set_tlsext_host_name(ssl, peer.c_str());
+    const bool set = !ec ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), peer.c_str()) == 1
+                         : SSL_set1_host(ssl, peer.c_str()) == 1 &&
+                               SSL_set_tlsext_host_name(ssl, peer.c_str()) == 1;
+    if (!set) ERR_clear_error();
+    return set;
   }
 
   asio::awaitable<Result<std::size_t>> read(asio::mutable_buffer buffer) override {
@@ -155,7 +155,11 @@ asio::awaitable<Result<std::shared_ptr<ByteLink>>> dial_tls(asio::io_context& io
   Result<tcp::socket> socket = co_await connect_tcp(io, host, port, name, timeout);
   if (!socket.ok()) co_return socket.status();
   auto link = std::make_shared<TlsLink>(*std::move(socket), std::move(context), name);
-  link->expect(peer_name.empty() ? host : peer_name);
+  const std::string& peer = peer_name.empty() ? host : peer_name;
+  if (!link->expect(peer)) {
+    co_return absl::InvalidArgumentError(
+        fmt::format("{}: '{}' is no name that a certificate can have; set tls_name", name, peer));
+  }
   Result<std::shared_ptr<ByteLink>> done = co_await shake_hands(io, link, timeout);
   co_return done;
 }

@@ -78,6 +78,8 @@ TEST(SerialLink, SecondOpenerIsLockedOut) {
   EXPECT_NE(second.status().message().find("(pid " + std::to_string(::getpid()) + ")"),
             std::string_view::npos)
       << second.status();
+  EXPECT_NE(second.status().message().find("this one"), std::string_view::npos) << second.status();
+  EXPECT_EQ(second.status().message().find("end that program"), std::string_view::npos);
   (*first)->close();
   EXPECT_TRUE(SerialLink::open(io, pty.path(), {}).ok());
 }

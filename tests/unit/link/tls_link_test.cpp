@@ -185,6 +185,20 @@ TEST_F(TlsLinkTest, ACertificateForAnotherNameIsRefused) {
   EXPECT_TRUE(dial(files("board"), "").ok()) << "the address that was dialled";
 }
 
+// A zone or a name too long for DNS: without a name to look for any certificate would do.
+TEST_F(TlsLinkTest, ANameThatNoCertificateCanHaveIsRefused) {
+  for (const std::string& name : {std::string("fe80::1%1"), std::string(300, 'a')}) {
+    served_ = false;
+    listen(files("odtd"));
+    const auto link = dial(files("board"), name);
+    EXPECT_TRUE(absl::IsInvalidArgument(link.status())) << link.status();
+    EXPECT_NE(link.status().message().find("'" + name + "' is no name"), std::string_view::npos)
+        << link.status();
+    ASSERT_TRUE(served());
+    EXPECT_FALSE(accepted_.ok());
+  }
+}
+
 TEST_F(TlsLinkTest, PlainTcpAndSilenceAreRefused) {
   listen(files("odtd"));
   auto plain =
