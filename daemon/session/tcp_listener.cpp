@@ -93,8 +93,12 @@ class Listener : public std::enable_shared_from_this<Listener> {
       co_await serve(self, link::make_tcp_link(std::move(socket), name), name, deadline);
       co_return;
     }
+    // A stop does not wait for a client that says nothing: nobody is spoken to before this is over.
+    --running_;
+    done_signal_.notify();
     const auto link = co_await link::accept_tls(io_, std::move(socket), options_.tls, name,
                                                 options_.hello_deadline);
+    ++running_;
     if (link.ok() && !stopped_) {
       co_await serve(self, *link, name, deadline);
       co_return;

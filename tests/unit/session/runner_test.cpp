@@ -7,6 +7,7 @@
 #include "link/serial_link.h"
 #include "link/tcp_link.h"
 #include "runner_fixture.h"
+#include "support/certificates.h"
 #include "support/sim_board.h"
 
 namespace odt::session {
@@ -253,6 +254,30 @@ TEST_F(ListenerTest, TooManyWithoutHelloAreTurnedAway) {
   test::run_for(io_, milliseconds(50));
   const auto board = dial();
   EXPECT_TRUE(online(1));
+}
+
+TEST_F(ListenerTest, AStopDoesNotWaitForASilentTlsClient) {
+  test::Certificates pki;
+  link::TlsFiles files;
+  files.psk = pki.write("keys", "gateway-1:" + std::string(64, 'a') + "\n");
+  options_.tls = *link::make_tls_context(files, link::TlsSide::kListen);
+  options_.hello_deadline = std::chrono::hours(1);
+  listen(1);
+  tcp::socket silent(io_), second(io_);
+  silent.connect({asio::ip::address_v4::loopback(), port_});
+  second.connect({asio::ip::address_v4::loopback(), port_});
+  // One may be pending: once the second is turned away, the first is in its handshake.
+  bool closed = false;
+  char buffer[64];
+  second.async_read_some(asio::buffer(buffer), [&](boost::system::error_code ec, std::size_t) {
+    closed = static_cast<bool>(ec);
+  });
+  ASSERT_TRUE(test::run_until(io_, [&] { return closed; }));
+  test::run(io_, runner_->stop());
+  // What it says now reaches nobody.
+  silent.close();
+  test::run_for(io_, milliseconds(20));
+  EXPECT_EQ(host_.sessions, 0);
 }
 
 TEST_F(ListenerTest, PortInUseAndOpenAddressAreRefused) {
