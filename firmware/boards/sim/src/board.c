@@ -73,7 +73,7 @@ static uint32_t sim_write(void* ctx, const uint8_t* data, uint32_t n) {
 
 static uint64_t board_us(const sim_board_t* b) {
   const int64_t since = (int64_t)(clock_us() - b->boot_us);
-  return (uint64_t)(since + since / 1000000 * b->options.drift_ppm);
+  return (uint64_t)(since + since * b->options.drift_ppm / 1000000);
 }
 static uint32_t sim_us(void* ctx) { return (uint32_t)board_us(ctx); }
 static uint32_t sim_ms(void* ctx) { return (uint32_t)(board_us(ctx) / 1000u); }
@@ -180,13 +180,20 @@ static void slow_streamed_step(sim_board_t* b, uint64_t now) {
 
 static uint64_t earlier(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+/* When bytes on the way to the port are due; those that are and stay wait for room there, of which
+ * board_sends() tells, and not for a time. */
+static uint64_t tx_due(const sim_board_t* b, uint64_t now) {
+  const uint64_t due_us = wire_due(&b->tx);
+  return due_us > now ? due_us : UINT64_MAX;
+}
+
 static uint64_t next_turn(const sim_board_t* b, uint64_t now) {
   const sim_options_t* o = &b->options;
   uint64_t next = now + (b->port.fd >= 0 ? APP_IDLE_MS : 250u) * 1000u;
   if (o->sensor != NULL) next = earlier(next, now + 10000u); /* its steps do not wake the board */
   if (o->step_delay_ms > 0) next = earlier(next, now + o->step_delay_ms * 1000ull);
   if (!b->rx.plain) {
-    next = earlier(next, earlier(wire_due(&b->rx), wire_due(&b->tx)));
+    next = earlier(next, earlier(wire_due(&b->rx), tx_due(b, now)));
     const bool full = wire_room(&b->rx, now) == 0 || b->app.link.tx_size > 0;
     if (full) next = earlier(next, now + 500u);
   }
@@ -202,7 +209,7 @@ uint64_t board_turn(sim_board_t* b) {
     app_link_reset(&b->app);
   }
   flush_tx(b, now);
-  if (now < b->held_us) return b->tx.plain ? b->held_us : earlier(b->held_us, wire_due(&b->tx));
+  if (now < b->held_us) return b->tx.plain ? b->held_us : earlier(b->held_us, tx_due(b, now));
   if (b->busy) {
     app_busy_over(&b->app);
     b->busy = false;
@@ -223,7 +230,8 @@ int board_fd(const sim_board_t* b) {
 }
 
 bool board_sends(const sim_board_t* b) {
-  return b->port.fd >= 0 && b->tx.plain && b->app.link.tx_size > 0;
+  if (b->port.fd < 0) return false;
+  return b->tx.plain ? b->app.link.tx_size > 0 : wire_due(&b->tx) <= clock_us();
 }
 
 /* The options of one board of several: uids count on, so do ports; each has its own memory. */

@@ -47,7 +47,7 @@ void wire_close(sim_wire_t* w) {
 }
 
 void wire_clear(sim_wire_t* w) {
-  w->used = w->first = w->segment_count = w->copied = 0;
+  w->used = w->first = w->fresh = w->segment_count = w->copied = 0;
   w->in_frame = false;
   w->line_us = 0;
 }
