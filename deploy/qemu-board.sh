@@ -117,7 +117,8 @@ child=''
 # shellcheck disable=SC2317  # called by the trap
 end() {
   trap '' TERM INT HUP
-  [ -z "$child" ] || kill "$child" 2>/dev/null || :
+  # The signal may come between a start and child=$!.
+  [ -z "${child:-${!:-}}" ] || kill "${child:-$!}" 2>/dev/null || :
   wait
   exit 0
 }
