@@ -320,10 +320,7 @@ void FaultMatrix::Case::pull(Outcome& out) {
     boots = board().boots();
     if (!put_weights(out, fmt::format("again-{}", ++turn))) return;
   }
-  if (got != matrix.weights_) {
-    // The image's own weights: what a board holds that was given nothing but the model.
-    out.wrong.push_back("the weights read are " + got.hex());
-  }
+  if (got != matrix.weights_) out.wrong.push_back("the weights read are " + got.hex());
   const auto content = daemon->blobs().get(got);
   if (!content.ok())
     out.lost.push_back("the content of the snapshot: " + content.status().ToString());

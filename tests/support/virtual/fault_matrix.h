@@ -48,9 +48,6 @@ class FaultMatrix {
 
  private:
   struct Case;
-  struct Undisturbed {
-    std::int64_t duration_us = 0;
-  };
   Outcome play(Fault fault, Operation operation, std::uint64_t seed, std::int64_t duration_us,
                std::int64_t* took_us);
   void learn_reference();

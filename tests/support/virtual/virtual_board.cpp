@@ -50,8 +50,7 @@ VirtualBoard::VirtualBoard(BoardSetup setup)
 }
 
 std::uint32_t VirtualBoard::clock_us() const {
-  const std::int64_t since = now_ - boot_time_;
-  return static_cast<std::uint32_t>(since + since * setup_.drift_ppm / 1'000'000);
+  return static_cast<std::uint32_t>(now_ - boot_time_);
 }
 
 void VirtualBoard::boot(std::int64_t now, std::uint8_t reason) {

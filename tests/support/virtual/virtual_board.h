@@ -19,7 +19,6 @@ struct BoardSetup {
   std::uint32_t rx_window = 2048, rx_ring = 2700, tx_ring = 1024;  // bytes
   std::uint32_t turn_us = 30;    // of app_poll() where there was something to do
   std::uint32_t step_us = 2000;  // of a training step, beside that
-  int drift_ppm = 0;             // of its clock
 };
 
 // A board in the world of a VirtualTime: the firmware (app_t) over a HAL whose UART is two Wires
@@ -38,9 +37,7 @@ class VirtualBoard {
   std::int64_t next_due() const;  // when run() has something to do; Wire::kNever
   void run(std::int64_t now);
 
-  const BoardSetup& setup() const { return setup_; }
   std::uint32_t boots() const { return boots_; }
-  const app_t& app() const { return *app_; }
 
   Wire to_board, to_host;
   bool listened = false;  // somebody is at the other end: else what it sends is lost

@@ -33,7 +33,6 @@ class VirtualWorld {
   void after(std::int64_t us, std::function<void()> action);
   void cut(std::size_t number, std::int64_t for_us);  // the cable: bytes under way are lost
   void power_cycle(std::size_t number, std::int64_t off_us);
-  void hang_up(std::size_t number);  // the host's end is closed
 
  private:
   class Link;
@@ -42,6 +41,7 @@ class VirtualWorld {
     std::weak_ptr<Link> link;
     bool tcp = false, cut = false;
   };
+  void hang_up(std::size_t number);  // the host's end is closed
   void pass(std::int64_t until);
   bool act(std::int64_t now);
   bool deliver(std::int64_t now);

@@ -128,7 +128,6 @@ std::size_t Wire::take(void* out, std::size_t size, std::int64_t now, std::size_
         const std::size_t keep = ring - std::min(arrived, ring);
         s.bytes.erase(s.taken + keep, n - keep);
         s.start_ns += static_cast<std::int64_t>(n - keep) * byte_ns_;
-        lost += n - keep;
         n = keep;
       }
       arrived += n;

@@ -33,7 +33,7 @@ class Wire {
   void clear();
 
   WireFaults faults;
-  std::uint64_t injected = 0, lost = 0;  // faults so far; bytes lost in the ring
+  std::uint64_t injected = 0;  // faults so far
 
  private:
   enum class Fate : std::uint8_t { kPass, kDrop, kFlip, kBurst, kTruncate, kDuplicate };
