@@ -102,6 +102,7 @@ struct Run {
   Desired desired = Desired::kRun;
   Reason reason;
   std::uint32_t attempt = 0;
+  std::uint32_t attempt_step = 0;  // that the attempt began at
   HyperParams effective;
   std::uint32_t steps_done = 0, steps_total = 0, epochs_done = 0;
   Accuracy before, after, heldout_start, heldout_best;

@@ -320,6 +320,7 @@ void fields(V& f, model::Run& v) {
   f("steering", v.steering);
   f("placement", v.placement);
   f("nvm_points", v.nvm_points);
+  f("attempt_step", v.attempt_step);
   f("meta", v.meta);
 }
 template <typename V>

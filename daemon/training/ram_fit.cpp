@@ -281,6 +281,7 @@ std::string placement_text(const model::Model& model, const model::Board& board,
                 : pinned                                                  ? place.form
                                                                           : Form::kRaw;
   if (rather == place) return text;
+  if (ram_need(model, counts, rather).total() <= board.ram_bytes) return text;  // no want of room
   absl::StrAppend(&text, ": the whole model with its ", kForms[static_cast<int>(rather.form)],
                   rather.streamed ? " streamed" : " on the board", " needs ",
                   ram_need(model, counts, rather).total(), " bytes, ", board.name, " has ",

@@ -21,11 +21,16 @@ bool of_link(const Status& status) {
 
 void RunTask::on_nvm(const model::NvmCommitted& commit) {
   if (commit.run_id != run_.id || model::is_final(run_.state)) return;
-  asio::co_spawn(env_->io, note_commit(commit), fleet::Detached{});
+  // What is spawned runs later: only a parameter of its own keeps the run alive until then.
+  asio::co_spawn(
+      env_->io,
+      [](std::shared_ptr<RunTask> self, model::NvmCommitted c) -> asio::awaitable<void> {
+        co_await self->note_commit(std::move(c));
+      }(shared_from_this(), commit),
+      fleet::Detached{});
 }
 
 asio::awaitable<void> RunTask::note_commit(model::NvmCommitted commit) {
-  const auto self = shared_from_this();
   if (!commit.text.empty()) {
     if (!std::exchange(commit_failed_, true))
       (void)co_await warn("NVM_FAILED", "a commit to the board's memory failed: " + commit.text,

@@ -104,9 +104,9 @@ asio::awaitable<Status> RunTask::settle_outputs() {
   co_return saved;
 }
 
-asio::awaitable<Status> RunTask::begin_attempt() {
+asio::awaitable<Status> RunTask::begin_attempt(bool again) {
   // A StartRun that may have reached the board uses its attempt up.
-  const bool next = run_.attempt == 0 || start_sent_ || run_.start_time_us != 0;
+  const bool next = run_.attempt == 0 || start_sent_ || (run_.start_time_us != 0 && !again);
   const std::uint32_t attempt = run_.attempt + (next ? 1 : 0);
   const bool resumes = !run_.checkpoint_state.is_zero();
   if (next && run_.attempt != 0) ++fruitless_;
@@ -114,16 +114,17 @@ asio::awaitable<Status> RunTask::begin_attempt() {
   Save what;
   const std::uint32_t step = nvm_ ? nvm_->step : resumes ? run_.checkpoint_step : 0;
   std::uint32_t epochs = nvm_ ? nvm_->epoch : 0;
-  first_step_ = step;
   if (resumes && !nvm_)
     for (const auto& [key, epoch] : known_epochs_)
       if (epoch.step == step) epochs = epoch.epoch + 1;
   what.edit = [attempt, step, epochs, resumes](model::Run& r) {
     r.attempt = attempt;
+    r.attempt_step = step;
     r.best_weights = resumes ? r.checkpoint_best : Hash{};
     r.steps_done = step;
     r.epochs_done = epochs;
   };
+  if (again) env_->say(2, absl::StrCat(shown(), ": attempt ", attempt, " begins at step ", step));
   if (run_.state != RunState::kPreparing)
     what.to = To{RunState::kPreparing,
                  attempt == 1 ? std::string("model and samples go to the board")
@@ -144,7 +145,7 @@ asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState sta
     auto resumed = co_await try_nvm(session, std::move(state));
     if (!resumed.ok()) co_return resumed.status();
     if (*resumed) co_return absl::OkStatus();
-    done = co_await begin_attempt();  // from the checkpoint, then
+    done = co_await begin_attempt(true);  // from the checkpoint, then
     if (!done.ok()) co_return done;
   }
   done = co_await measure_first(session);

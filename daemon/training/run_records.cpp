@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "training/run_task.h"
 
@@ -23,7 +24,7 @@ void RunTask::tell_gap(std::uint32_t step) {
   if (every == 0 || !records_known_) return;
   if (record_attempt_ != run_.attempt) {
     record_attempt_ = run_.attempt;
-    next_record_ = first_step_;
+    next_record_ = run_.attempt_step;
   }
   const std::uint32_t first = (next_record_ + every - 1) / every * every;
   if (first >= step) return;
@@ -39,11 +40,16 @@ asio::awaitable<void> RunTask::load_records() {
   store::TelemetryStore::Range range;
   range.run = run_.id;
   range.attempt = record_attempt_ = run_.attempt;
-  next_record_ = run_.attempt > 1 ? std::max(first_step_, run_.checkpoint_step) : 0;
+  next_record_ = 0;
   const auto frames =
       co_await env_->telemetry.call([range](store::TelemetryStore& s) { return s.read(range); });
   records_known_ = true;
-  if (run_.attempt == 0 || !frames.ok()) co_return;
+  // Meanwhile records came: they are after those of the store, not among them.
+  const std::uint32_t seen = std::exchange(next_record_, run_.attempt_step);
+  if (run_.attempt == 0 || !frames.ok()) {
+    next_record_ = std::max(next_record_, seen);
+    co_return;
+  }
   const std::uint32_t every = std::max(1u, run_.effective.telemetry_every.value_or(1));
   const bool all = frames->total == frames->frames.size();
   for (const auto& frame : frames->frames) {
@@ -51,6 +57,7 @@ asio::awaitable<void> RunTask::load_records() {
     next_record_ = std::max(next_record_, frame.step + std::max(1u, frame.gap * every));
   }
   if (early_record_ != UINT32_MAX) tell_gap(early_record_);
+  next_record_ = std::max(next_record_, seen);
 }
 
 }  // namespace odt::training

@@ -142,7 +142,12 @@ asio::awaitable<Result<model::Run>> RunTask::set_desired(CallContext ctx, Desire
   auto saved = co_await save(std::move(what));
   if (!saved.ok()) co_return saved;
   if (desired == Desired::kCancel && active && !std::exchange(cancel_forced_, true))
-    asio::co_spawn(env_->io, force_cancel(), fleet::Detached{});
+    asio::co_spawn(
+        env_->io,
+        [](std::shared_ptr<RunTask> task) -> asio::awaitable<void> {
+          co_await task->force_cancel();
+        }(self),
+        fleet::Detached{});
   co_return run_;
 }
 
@@ -261,7 +266,6 @@ asio::awaitable<void> RunTask::cancel() {
 }
 
 asio::awaitable<void> RunTask::force_cancel() {
-  const auto self = shared_from_this();
   while (!env_->stopping && !model::is_final(run_.state)) {
     co_await idle(env_->cancel_grace);
     if (env_->stopping || model::is_final(run_.state) || run_.desired != Desired::kCancel) break;

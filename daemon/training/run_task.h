@@ -78,7 +78,8 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
 
   // run_prepare.cpp: from nothing on the board to a started run.
   asio::awaitable<Status> prepare(Session session, model::DeviceState state);
-  asio::awaitable<Status> begin_attempt();
+  // again: what this attempt tried first has not begun.
+  asio::awaitable<Status> begin_attempt(bool again = false);
   asio::awaitable<Status> load_library();
   // Loads the sets as the placement wants them: samples, or frozen outputs.
   asio::awaitable<Status> derive_samples();
@@ -151,10 +152,12 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   // As boards without classes send it -> losses in their own place.
   void losses_apart(model::EpochResult& epoch) const;
 
-  // run_streamed.cpp: batches over the link.
-  asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);
+  // run_records.cpp: what is missing between step records.
   void tell_gap(std::uint32_t step);
   asio::awaitable<void> load_records();
+
+  // run_streamed.cpp: batches over the link.
+  asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);
   void keep_streamed(std::uint32_t step, model::TelemetryFrame frame);
   asio::awaitable<Status> last_streamed(Session session, std::uint32_t steps);
   asio::awaitable<Status> streamed_step(Session session, std::uint32_t step);
@@ -196,7 +199,6 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   // Step records of a run that the board holds: where the next one belongs.
   bool records_known_ = false;
   std::uint32_t record_attempt_ = 0, next_record_ = 0, early_record_ = UINT32_MAX;
-  std::uint32_t first_step_ = 0;  // of this attempt
   bool epochs_loaded_ = false;
   std::deque<model::EpochResult> inbox_;
   std::optional<model::JobChanged> job_news_;
