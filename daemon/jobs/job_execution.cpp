@@ -139,6 +139,7 @@ Status JobRunner::Impl::succeed(Job job, std::vector<store::Change> changes) {
       ODT_ASSIGN(verdict, verdict_change(s, job));
       changes.push_back(std::move(verdict));
     }
+    keep_frozen(s, changes);
     store::Batch batch;
     batch.changes = std::move(changes);
     batch.changes.push_back(store::PutJob{job});

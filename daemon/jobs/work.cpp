@@ -311,14 +311,6 @@ Result<std::vector<store::Change>> register_derive(const WorkContext& c, const j
     ODT_ASSIGN(*to[n], hash_of(result, kSplits[n]));
     if (!to[n]->is_zero()) ODT_TRY(adopt(c, absl::StrCat(kSplits[n], ".odts").c_str(), *to[n]));
   }
-  const Hash content = d.content_hash, model = d.model_hash;
-  const auto known = c.control.call_sync(
-      [content, model](store::ControlStore& s) { return s.derived(content, model); });
-  if (known.ok() && known->sample_set_hash == d.sample_set_hash && known->test == d.test) {
-    d.frozen_train = known->frozen_train;
-    d.frozen_heldout = known->frozen_heldout;
-    d.frozen_test = known->frozen_test;
-  }
   if (request.value("frozen", false)) {
     Hash* const frozen[] = {&d.frozen_train, &d.frozen_heldout, &d.frozen_test};
     for (std::size_t n = 0; n < 3; ++n) {
@@ -396,6 +388,20 @@ Result<std::vector<store::Change>> register_work(const WorkContext& c, const jso
     }
   } catch (const json::exception& e) {
     return absl::InternalError(absl::StrCat("the worker's result is not understood: ", e.what()));
+  }
+}
+
+void keep_frozen(store::ControlStore& store, std::vector<store::Change>& changes) {
+  for (store::Change& change : changes) {
+    auto* put = std::get_if<store::PutDerived>(&change);
+    if (put == nullptr) continue;
+    model::DerivedSamples& d = put->value;
+    const auto known = store.derived(d.content_hash, d.model_hash);
+    if (!known.ok() || known->sample_set_hash != d.sample_set_hash || known->test != d.test)
+      continue;
+    if (d.frozen_train.is_zero()) d.frozen_train = known->frozen_train;
+    if (d.frozen_heldout.is_zero()) d.frozen_heldout = known->frozen_heldout;
+    if (d.frozen_test.is_zero()) d.frozen_test = known->frozen_test;
   }
 }
 

@@ -28,6 +28,10 @@ Result<nlohmann::json> prepare_work(const WorkContext& context, const model::Job
 Result<std::vector<store::Change>> register_work(const WorkContext& context,
                                                  const nlohmann::json& result, model::Job& job);
 
+// DERIVE: frozen outputs of the same samples stay where the job made none; on the store thread, in
+// the transaction of the job: one that made them may have ended meanwhile.
+void keep_frozen(store::ControlStore& store, std::vector<store::Change>& changes);
+
 // REPLAY: the run with its verdict; on the store thread, in the transaction of the job.
 Result<store::Change> verdict_change(store::ControlStore& store, const model::Job& job);
 
