@@ -151,12 +151,14 @@ void add_windows(ApiService& service, Deps& deps) {
       "GetWindow", [&deps](const Call& call, const v1::GetWindowRequest& request,
                            Reply<v1::GetWindowResponse> reply) {
         ODT_FIELD(const BoardUid uid, uid_field(request.uid(), "uid"));
-        deps.fleet.read_window(call.ctx, uid, request.id(), [reply](Result<std::string> values) {
-          if (!values.ok()) return reply(values.status());
-          v1::GetWindowResponse response;
-          response.set_values(std::move(*values));
-          reply(std::move(response));
-        });
+        deps.fleet.read_window(call.ctx, uid, request.id(),
+                               [reply](Result<Fleet::WindowValues> window) {
+                                 if (!window.ok()) return reply(window.status());
+                                 v1::GetWindowResponse response;
+                                 response.set_values(std::move(window->values));
+                                 response.set_dtype(window->dtype);
+                                 reply(std::move(response));
+                               });
       });
   service.unary<v1::LabelWindowRequest, v1::LabelWindowResponse>(
       "LabelWindow", [&deps](const Call& call, const v1::LabelWindowRequest& request,

@@ -185,12 +185,14 @@ Status values(Context& context, const WindowOptions& o) {
   const std::string& raw = window.values();
   const std::size_t n =
       std::size_t{capture.capture().window_steps()} * std::max(1u, capture.capture().channels());
-  const bool wide = raw.size() == 2 * n;
+  const std::uint32_t dtype = window.dtype();  // 0: nobody knows; their number tells their size
+  const bool wide = dtype == 0 ? raw.size() == 2 * n : dtype == 3;
   std::vector<int> all;
   for (std::size_t i = 0; i + (wide ? 2 : 1) <= raw.size(); i += wide ? 2 : 1)
-    all.push_back(wide ? static_cast<std::int16_t>(static_cast<std::uint8_t>(raw[i]) |
+    all.push_back(wide         ? static_cast<std::int16_t>(static_cast<std::uint8_t>(raw[i]) |
                                                    static_cast<std::uint8_t>(raw[i + 1]) << 8)
-                       : static_cast<std::uint8_t>(raw[i]));
+                  : dtype == 1 ? static_cast<std::int8_t>(raw[i])
+                               : static_cast<std::uint8_t>(raw[i]));
   if (context.json) {
     context.print_json({{"id", o.id}, {"values", all}});
     return {};

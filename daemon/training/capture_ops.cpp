@@ -54,6 +54,7 @@ asio::awaitable<Result<data::InputStage>> input_stage(Env& env, Hash model) {
   const auto key = jobs::manifest_setting(model);
   const auto read = [key](store::ControlStore& s) { return s.setting(key); };
   auto hex = co_await env.control.call(read);
+  if (!hex.ok() && !absl::IsNotFound(hex.status())) co_return hex.status();
   if (!hex.ok())
     co_return with_reason(
         absl::NotFoundError(
@@ -67,6 +68,11 @@ asio::awaitable<Result<data::InputStage>> input_stage(Env& env, Hash model) {
   auto manifest = co_await env.read_blob(*hash);
   if (!manifest.ok()) co_return manifest.status();
   co_return data::parse_input_stage(**manifest);
+}
+
+Status board_fault(std::string text) {
+  return with_reason(absl::DataLossError(std::move(text)), "BOARD_FAULT",
+                     "Reset the board; if it happens again, its firmware is at fault.");
 }
 
 }  // namespace
@@ -88,7 +94,9 @@ asio::awaitable<Result<model::CaptureState>> Orchestrator::Impl::start_capture(
     auto scaled = scale_by(*stage, start.settings);
     if (!scaled.ok()) co_return scaled;
   }
-  if (state->model_hash != model) {
+  // Its tail alone, which has the same name, takes no windows.
+  const bool tail = state->tail && !start.model.is_zero();
+  if (state->model_hash != model || tail) {
     auto loaded = co_await load_image(*env_, session, *state, model);
     if (!loaded.ok()) co_return loaded;
     state = co_await session->get_state(true);
@@ -106,6 +114,8 @@ asio::awaitable<Result<model::CaptureState>> Orchestrator::Impl::list_windows(
   while (all.ok() && all->more && !all->windows.empty()) {
     auto next = co_await session->get_windows(all->windows.back().id + 1);
     if (!next.ok()) co_return next.status();
+    if (next->windows.empty() ? next->more : next->windows.front().id <= all->windows.back().id)
+      co_return board_fault("the board lists the same windows again and again");
     auto windows = std::move(all->windows);
     windows.insert(windows.end(), next->windows.begin(), next->windows.end());
     all = std::move(next);
@@ -118,10 +128,14 @@ asio::awaitable<Result<model::CaptureState>> Orchestrator::Impl::feed_sensor(
     Session session, FleetControl::FeedSensor feed) {
   auto state = co_await session->get_windows(UINT32_MAX);
   if (!state.ok()) co_return state.status();
-  const std::size_t step = state->channels * (state->dtype == 3 ? 2u : 1u);
+  const std::size_t step = std::size_t{state->channels} * (state->dtype == 3 ? 2 : 1);
   if (step == 0)
     co_return with_reason(absl::FailedPreconditionError("no capture is under way"), "NO_CAPTURE",
                           "Start one first.");
+  if (step > session::BoardSession::kFeedBytes)
+    co_return board_fault(absl::StrCat("the board says that a time step has ", step,
+                                       " bytes; at most ", session::BoardSession::kFeedBytes,
+                                       " can be fed"));
   if (feed.steps.size() % step != 0)
     co_return absl::InvalidArgumentError(absl::StrCat("steps: ", feed.steps.size(),
                                                       " bytes; a multiple of ", step, " (",
@@ -163,14 +177,21 @@ asio::awaitable<Result<model::CaptureState>> Orchestrator::Impl::capture(
   co_return done;
 }
 
-asio::awaitable<Result<std::string>> Orchestrator::Impl::read_window(BoardUid uid,
-                                                                     std::uint32_t id) {
+asio::awaitable<Result<FleetControl::WindowValues>> Orchestrator::Impl::read_window(
+    BoardUid uid, std::uint32_t id) {
   const auto self = shared_from_this();
   auto session = require_session(uid);
   if (!session.ok()) co_return session.status();
   auto window = co_await (*session)->receive(model::Resource::kWindow, id);
   if (!window.ok()) co_return window.status();
-  co_return std::move(window->content);
+  auto state = co_await (*session)->get_state(false);
+  if (!state.ok()) co_return state.status();
+  FleetControl::WindowValues out;
+  out.values = std::move(window->content);
+  // Without its manifest the values are of use all the same.
+  auto stage = co_await input_stage(*env_, state->model_hash);
+  if (stage.ok()) out.dtype = static_cast<std::uint32_t>(stage->dtype);
+  co_return out;
 }
 
 }  // namespace odt::training

@@ -75,8 +75,12 @@ class FleetControl {
   virtual void capture(CallContext ctx, BoardUid uid, CaptureAct act,
                        Done<model::CaptureState> done) = 0;
   // The values of a window, as the model's input has them.
+  struct WindowValues {
+    std::uint32_t dtype = 0;  // 1 s8, 2 u8, 3 s16; 0: the model is not known here
+    std::string values;
+  };
   virtual void read_window(CallContext ctx, BoardUid uid, std::uint32_t id,
-                           Done<std::string> done) = 0;
+                           Done<WindowValues> done) = 0;
 
   virtual void create_run(CallContext ctx, model::RunSpec spec, bool dry_run,
                           Done<model::Run> done) = 0;
@@ -96,11 +100,8 @@ class FleetControl {
   virtual void evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset,
                         std::string split, Done<model::Job> done) = 0;
   // Outputs of what the board holds for samples [first, first + count) of a split.
-  virtual void infer(CallContext, BoardUid, Uuid /*dataset*/, std::string /*split*/,
-                     std::uint32_t /*first*/, std::uint32_t /*count*/,
-                     Done<model::Inference> done) {
-    done(absl::UnimplementedError("no inference"));
-  }
+  virtual void infer(CallContext ctx, BoardUid uid, Uuid dataset, std::string split,
+                     std::uint32_t first, std::uint32_t count, Done<model::Inference> done) = 0;
   // Ends such a job as CANCELLED before its next batch; its end is a job event. Errors: NOT_FOUND,
   // FAILED_PRECONDITION (it has ended).
   virtual void cancel_evaluation(CallContext ctx, Uuid job, Done<model::Job> done) = 0;

@@ -43,6 +43,7 @@ asio::awaitable<Result<Orchestrator::Impl::ModelSamples>> Orchestrator::Impl::sa
         absl::FailedPreconditionError("the dataset has no samples in split " + split), "NO_SAMPLES",
         "Choose another split.");
   out.set = std::move(*set);
+  out.dfp16 = net->arithmetic == 1;
   co_return out;
 }
 
@@ -63,6 +64,11 @@ asio::awaitable<Result<model::Inference>> Orchestrator::Impl::infer(BoardUid uid
                           "Restore a snapshot, or train first.");
   auto samples = co_await samples_of(dataset, state->model_hash, split, state->tail);
   if (!samples.ok()) co_return samples.status();
+  if (samples->dfp16 && !samples->outputs.has_classes())
+    co_return with_reason(
+        absl::UnimplementedError(
+            "outputs of a DFP16 model without classes come without their exponent"),
+        "DFP16_OUTPUTS", "Measure it: odtctl eval.");
   model::Inference out;
   out.outputs = samples->outputs;
   out.there = samples->set.count();

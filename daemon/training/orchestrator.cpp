@@ -410,7 +410,7 @@ void Orchestrator::capture(CallContext, BoardUid uid, CaptureAct act,
   impl_->carry_out(impl_->capture(std::move(uid), std::move(act)), std::move(done));
 }
 void Orchestrator::read_window(CallContext, BoardUid uid, std::uint32_t id,
-                               Done<std::string> done) {
+                               Done<WindowValues> done) {
   impl_->carry_out(impl_->read_window(std::move(uid), id), std::move(done));
 }
 void Orchestrator::board_nvm(CallContext ctx, BoardUid uid, NvmAction action,

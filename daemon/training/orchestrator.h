@@ -52,7 +52,7 @@ class Orchestrator final : public FleetControl {
   void capture(CallContext ctx, BoardUid uid, CaptureAct act,
                Done<model::CaptureState> done) override;
   void read_window(CallContext ctx, BoardUid uid, std::uint32_t id,
-                   Done<std::string> done) override;
+                   Done<WindowValues> done) override;
   void reset_board(CallContext ctx, BoardUid uid, Done<bool> done) override;
   void board_nvm(CallContext ctx, BoardUid uid, NvmAction action,
                  Done<model::NvmInfo> done) override;

@@ -39,9 +39,11 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   asio::awaitable<Result<bool>> reset_board(BoardUid uid);
   // capture_ops.cpp
   asio::awaitable<Result<model::CaptureState>> capture(BoardUid uid, FleetControl::CaptureAct act);
-  asio::awaitable<Result<std::string>> read_window(BoardUid uid, std::uint32_t id);
+  asio::awaitable<Result<FleetControl::WindowValues>> read_window(BoardUid uid, std::uint32_t id);
+  // nvm_ops.cpp
   asio::awaitable<Result<model::NvmInfo>> board_nvm(CallContext ctx, BoardUid uid,
                                                     FleetControl::NvmAction action);
+
   asio::awaitable<Result<model::Port>> adopt_port(CallContext ctx, std::string path,
                                                   std::uint32_t baud, BoardUid expect_uid);
   asio::awaitable<Result<model::Port>> release_port(CallContext ctx, std::string path);
@@ -109,6 +111,7 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   struct ModelSamples {
     model::Outputs outputs;
     data::SampleSet set;
+    bool dfp16 = false;
   };
   // frozen: for a board that holds the trainable part alone.
   asio::awaitable<Result<ModelSamples>> samples_of(Uuid dataset, Hash model_hash, std::string split,

@@ -76,7 +76,7 @@ class FakeFleet final : public training::FleetControl {
     captures.emplace_back(std::move(uid), std::move(act));
     done(model::CaptureState{});
   }
-  void read_window(CallContext, BoardUid, std::uint32_t, Done<std::string> done) override {
+  void read_window(CallContext, BoardUid, std::uint32_t, Done<WindowValues> done) override {
     done(absl::NotFoundError("window is not in memory"));
   }
   std::vector<std::pair<BoardUid, CaptureAct>> captures;
@@ -127,6 +127,10 @@ class FakeFleet final : public training::FleetControl {
     done(absl::UnimplementedError("not here"));
   }
   void evaluate(CallContext, BoardUid, Hash, Uuid, std::string, Done<model::Job> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void infer(CallContext, BoardUid, Uuid, std::string, std::uint32_t, std::uint32_t,
+             Done<model::Inference> done) override {
     done(absl::UnimplementedError("not here"));
   }
   void cancel_evaluation(CallContext, Uuid id, Done<model::Job> done) override {

@@ -3135,6 +3135,13 @@ export declare type GetWindowResponse = Message<"odt.api.v1.GetWindowResponse"> 
    * @generated from field: bytes values = 1;
    */
   values: Uint8Array;
+
+  /**
+   * of the values: 1 s8, 2 u8, 3 s16; 0: the model is not known here
+   *
+   * @generated from field: uint32 dtype = 2;
+   */
+  dtype: number;
 };
 
 /**
