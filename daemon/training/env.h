@@ -37,7 +37,8 @@ struct Env {
   }
   // For batches and evaluations: never 0, growing over restarts of odtd.
   std::uint32_t next_id() {
-    if (last_id == 0) last_id = static_cast<std::uint32_t>(clock.now_us() / 1'000'000) << 8;
+    // Of 10 ms: an odtd that follows another at once has others.
+    if (last_id == 0) last_id = static_cast<std::uint32_t>(clock.now_us() / 10'000) << 6;
     if (++last_id == 0) last_id = 1;
     return last_id;
   }
