@@ -62,15 +62,8 @@ struct Part {
 
 Result<CData> c_data(const data::Dataset& d, const std::string& file, const Network& net,
                      std::uint32_t seed, const std::uint32_t (&limits)[3]) {
-  ODT_TRY(fits(d, file, net));
-  std::uint64_t samples = 0;
-  for (int i = 0; i < 3; ++i)
-    samples += limits[i] == 0 ? d.counts[i] : std::min(limits[i], d.counts[i]);
-  if (samples * d.sample_len() > kMaxValues)
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, ": ", samples, " samples of ", d.sample_len(), " values; at most ",
-                     kMaxValues, " values become C: give --train, --val and --test"));
   CData out;
+  // Of which kind the data is comes before its shape: what should be a target counts as an input.
   if (net.task == Task::kRegress) {
     const Calibration& c = net.calibration;
     auto outputs = data::output_stage(
@@ -79,6 +72,14 @@ Result<CData> c_data(const data::Dataset& d, const std::string& file, const Netw
       return Status(outputs.status().code(), absl::StrCat(file, ": ", outputs.status().message()));
     out.outputs = *std::move(outputs);
   }
+  ODT_TRY(fits(d, file, net));
+  std::uint64_t samples = 0;
+  for (int i = 0; i < 3; ++i)
+    samples += limits[i] == 0 ? d.counts[i] : std::min(limits[i], d.counts[i]);
+  if (samples * d.sample_len() > kMaxValues)
+    return absl::InvalidArgumentError(
+        absl::StrCat(file, ": ", samples, " samples of ", d.sample_len(), " values; at most ",
+                     kMaxValues, " values become C: give --train, --val and --test"));
   ODT_TRY(take(d, data::Split::kTrain, seed, limits[0], file, out.outputs, out.train));
   ODT_TRY(take(d, data::Split::kHeldout, seed, limits[1], file, out.outputs, out.val));
   ODT_TRY(take(d, data::Split::kTest, seed, limits[2], file, out.outputs, out.test));

@@ -66,20 +66,29 @@ Result<Trained> trained(GoldenTrainer& host, const data::InputStage& in, const C
   ODT_TRY(host.start(samples.n, kCBatch));
   const auto x = sample_bytes(in, quantised(in, samples.inputs));
   const std::uint32_t len = in.count();
+  const bool targets = !samples.targets.empty();
+  std::vector<std::uint8_t> memory;  // a batch with targets, as it lies in ODTS
   Trained out;
   for (std::uint32_t at = 0; at < samples.n; at += kCBatch) {
     odt_samples_t batch{};
     batch.dtype = in.dtype == data::Dtype::kU8 ? ODT_U8 : ODT_S8;
     batch.count = std::min(kCBatch, samples.n - at);
     batch.sample_len = len;
-    const bool targets = !samples.targets.empty();
     batch.label_len = targets ? static_cast<std::uint32_t>(samples.targets.size() / samples.n) : 1;
     batch.labels = targets ? samples.targets.data() + std::size_t{at} * batch.label_len
                            : samples.labels.data() + at;
     batch.data = x.data() + std::size_t{at} * len;
+    if (targets) {
+      const std::size_t n = std::size_t{batch.count} * batch.label_len;
+      memory.assign(batch.labels, batch.labels + n);
+      memory.resize((n + 3) / 4 * 4);
+      memory.insert(memory.end(), batch.data, batch.data + std::size_t{batch.count} * len);
+      batch.flags = ODT_SAMPLES_TARGETS;
+      batch.labels = reinterpret_cast<const std::int8_t*>(memory.data());
+      batch.data = memory.data() + (n + 3) / 4 * 4;
+    }
     odt_step_record_t record{};
-    if (odt_trainer_step(host.trainer.get(), &batch, &record, nullptr) != ODT_OK)
-      return host.failed();
+    if (!host.step(batch, record)) return host.failed();
     out.loss += record.loss;
   }
   out.hash.resize(32);

@@ -62,6 +62,11 @@ Status GoldenTrainer::start(std::uint32_t samples, std::uint16_t batch) {
   return status_ == ODT_OK ? absl::OkStatus() : failed();
 }
 
+bool GoldenTrainer::step(const odt_samples_t& batch, odt_step_record_t& record) {
+  status_ = odt_trainer_step(trainer.get(), &batch, &record, &error_);
+  return status_ == ODT_OK;
+}
+
 Status GoldenTrainer::failed() const {
   return absl::InternalError(
       absl::StrCat("golden vectors: ", error_.what != nullptr ? error_.what : "failed"));

@@ -18,6 +18,8 @@ class GoldenTrainer {
   explicit GoldenTrainer(const std::string& image);
   // MSE, k 8, mu 1, one epoch of `samples` in batches of `batch`; DFP16: a rate that nobody uses.
   Status start(std::uint32_t samples, std::uint16_t batch);
+  // The trainer's next step; false: failed() says why.
+  bool step(const odt_samples_t& batch, odt_step_record_t& record);
   Status failed() const;
 
   odt_model_t model{};

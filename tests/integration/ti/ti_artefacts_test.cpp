@@ -155,6 +155,42 @@ TEST_P(TiOdd, GiveTheirVectorsWithEveryNumberOfTrainableLayers) {
 
 INSTANTIATE_TEST_SUITE_P(Models, TiOdd, testing::Range(0, 4));
 
+TEST_F(TiArtefacts, RegressionsHaveTargetsWhereLabelsStand) {
+  OnnxBuilder b({1, 5}, 3);
+  b.prequant().matmul(5, 6).oss({1, 6}, 0, 255, 300).node("Relu").clip(0, 255);
+  b.matmul(6, 2).oss({1, 2}, -128, 127, 300);
+  b.metadata("odt.task", "regress");
+  write("sums.onnx", b.bytes({1, 2}));
+  std::string csv = "a,b,c,d,e,sum,half\n";
+  for (int s = 0; s < 40; ++s) {
+    int sum = 0;
+    for (int i = 0; i < 5; ++i) {
+      const int v = b.random(-100, 100);
+      sum += v;
+      csv += std::to_string(v) + ",";
+    }
+    csv += std::to_string(sum) + "," + std::to_string(sum) + "e-3\n";
+  }
+  write("sums.csv", csv);
+  const std::string command =
+      "c " + path("sums.onnx") + " --out " + path("sums") + " --data " + path("sums.csv");
+  const Output made = odtc(command + " --target-column sum --target-column half --train 25");
+  ASSERT_EQ(made.code, 0) << made.text;
+  const std::string h = read("sums/train_data.h");
+  EXPECT_THAT(h, HasSubstr("extern const int8_t TRAIN_TARGETS[25][N_CLASSES];"));
+  EXPECT_THAT(h, HasSubstr("extern const float TARGET_SCALE[N_CLASSES];"));
+  EXPECT_EQ(h.find("LABELS"), std::string::npos);
+  Output o = run(std::string("gcc -fsanitize=address,undefined -fno-sanitize-recover=all "
+                             "-DIS_REGRESSION") +
+                 kStrict + ODT_TI_TESTS + "/vectors.c" + sources("sums") + library("gcc") + " -o " +
+                 path("sums.run"));
+  if (o.code == 0) o = run(path("sums.run"));
+  EXPECT_EQ(o.code, 0) << o.text;
+  const Output labels = odtc(command + " --label-column half");
+  EXPECT_NE(labels.code, 0);
+  EXPECT_THAT(labels.text, HasSubstr("the model is a regression of 2 values"));
+}
+
 TEST_F(TiArtefacts, FilesCompileStrictlyAloneOnEveryCompiler) {
   make("c", "");
   const std::string files = sources("c") + kHeaders + "-c ";
