@@ -10,8 +10,8 @@
 
 #include "base/ids.h"
 #include "compiler/match.h"
-#include "compiler/odtw.h"
 #include "compiler/onnx_edit.h"
+#include "data/odtw.h"
 #include "odt/odt.h"
 
 namespace odt::compiler {
@@ -33,7 +33,7 @@ std::int32_t view(std::int32_t m, int k) {
   return f > 0 ? (m + (1 << (f - 1))) >> f : m * (1 << -f);
 }
 
-Values values_of_layer(const Layer& layer, const StoredLayer& s) {
+Values values_of_layer(const Layer& layer, const data::StoredLayer& s) {
   Values out;
   const std::size_t n = layer.n_out();
   for (std::size_t i = 0; i < s.values.size(); ++i) {
@@ -59,7 +59,7 @@ class Exporter {
       : onnx_(onnx), file_(file), bytes_(weights), weights_file_(weights_file), options_(options) {}
 
   Result<Exported> run() {
-    ODT_ASSIGN(weights_, parse_weights(bytes_, weights_file_));
+    ODT_ASSIGN(weights_, data::parse_weights(bytes_, weights_file_));
     ODT_ASSIGN(compile_options_, compile_options());
     ODT_ASSIGN(compiled_, compile(onnx_, file_, compile_options_));
     ODT_TRY(check_origin());
@@ -124,7 +124,7 @@ class Exporter {
     std::size_t n = 0;
     for (const Layer& l : compiled_.network.layers) {
       if (!l.trainable) continue;
-      const StoredLayer& s = weights_.layers[n++];
+      const data::StoredLayer& s = weights_.layers[n++];
       const bool dfp16 = compiled_.network.arithmetic == Arithmetic::kDfp16;
       const bool fits = s.kind == static_cast<std::uint8_t>(l.kind) && s.shape == l.weight_shape &&
                         s.offsets.size() == l.n_out() && s.dfp16() == dfp16;
@@ -140,7 +140,7 @@ class Exporter {
     return absl::UnimplementedError(absl::StrCat(file_, ": layer '", shown(l.name), "': ", what));
   }
 
-  Status put(const Layer& l, const StoredLayer& s, OnnxEdit& edit) {
+  Status put(const Layer& l, const data::StoredLayer& s, OnnxEdit& edit) {
     if (l.norm_node >= 0 && model_.graph().node(l.norm_node).op_type() == "Clip")
       return unable(l,
                     "an upper bound in front of it (as ReLU6 has) is folded into it, which the "
@@ -188,7 +188,7 @@ class Exporter {
     return absent;
   }
 
-  Status put_offsets(const Layer& l, const StoredLayer& s, const std::vector<double>& want,
+  Status put_offsets(const Layer& l, const data::StoredLayer& s, const std::vector<double>& want,
                      OnnxEdit& edit) {
     std::vector<double> more(want.size());
     const double unit = s.dfp16() ? std::ldexp(1.0, l.e_b) : 1;
@@ -297,7 +297,7 @@ class Exporter {
 
   const std::string &onnx_, &file_, &bytes_, &weights_file_;
   const ExportOptions& options_;
-  StoredWeights weights_;
+  data::StoredWeights weights_;
   CompileOptions compile_options_;
   Compiled compiled_;
   onnx::ModelProto model_;

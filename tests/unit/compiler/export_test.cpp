@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "base/ids.h"
-#include "compiler/odtw.h"
 #include "compiler/vectors.h"
+#include "data/odtw.h"
 #include "onnx_fixture.h"
 
 namespace odt::test {
@@ -306,7 +306,7 @@ void put(std::string& out, T v) {
 
 // The same weights at precision k, moved by `move` of its steps.
 std::string finer(const std::string& bytes, int k, int move) {
-  const auto w = compiler::parse_weights(bytes, "w");
+  const auto w = data::parse_weights(bytes, "w");
   EXPECT_TRUE(w.ok());
   std::string out = bytes.substr(0, kHead);
   for (const auto& l : w->layers) {

@@ -1,11 +1,11 @@
-#include "compiler/odtw.h"
+#include "data/odtw.h"
 
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
 #include <cstring>
 
-namespace odt::compiler {
+namespace odt::data {
 namespace {
 
 class Reader {
@@ -93,10 +93,58 @@ class Reader {
   std::size_t at_ = 0;
 };
 
+class Writer {
+ public:
+  template <typename T>
+  void put(T v) {
+    char raw[sizeof v];
+    std::memcpy(raw, &v, sizeof v);
+    out.append(raw, sizeof v);
+  }
+  // As T, zero-padded to 4.
+  template <typename T, typename In>
+  void values(const std::vector<In>& in) {
+    for (const In v : in) put(static_cast<T>(v));
+    while (out.size() % 4 != 0) out.push_back('\0');
+  }
+
+  std::string out;
+};
+
+void write_layer(const StoredLayer& l, Writer& w) {
+  w.put(l.kind);
+  w.put(l.dtype);
+  w.put(l.k);
+  w.put(static_cast<std::uint8_t>(l.shape.size()));
+  for (std::size_t i = 0; i < 4; ++i)
+    w.put(static_cast<std::uint16_t>(i < l.shape.size() ? l.shape[i] : 0));
+  w.put(static_cast<std::uint32_t>(l.values.size()));
+  w.put(static_cast<std::uint32_t>(l.offsets.size()));
+  if (l.dtype == 1)
+    w.values<std::int8_t>(l.values);
+  else
+    w.values<std::int16_t>(l.values);
+  w.values<std::int32_t>(l.offsets);
+  if (l.dtype == 5) w.values<std::int8_t>(l.exponents);
+}
+
 }  // namespace
+
+std::string weights_bytes(const StoredWeights& weights) {
+  Writer w;
+  w.out = "ODTW";
+  w.put(std::uint16_t{1});
+  w.put(weights.rules_version);
+  w.put(weights.rule_set);
+  w.put(static_cast<std::uint8_t>(weights.layers.size()));
+  w.put(std::uint16_t{0});
+  w.out += weights.model_hash.str();
+  for (const StoredLayer& layer : weights.layers) write_layer(layer, w);
+  return w.out;
+}
 
 Result<StoredWeights> parse_weights(const std::string& bytes, const std::string& file) {
   return Reader(bytes, file).run();
 }
 
-}  // namespace odt::compiler
+}  // namespace odt::data

@@ -7,7 +7,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 
-namespace odt::compiler {
+namespace odt::data {
 
 // One layer of odt_weights v1 (proto/README.md).
 struct StoredLayer {
@@ -20,6 +20,7 @@ struct StoredLayer {
   std::vector<std::int8_t> exponents;  // blocked: per output
 
   bool dfp16() const { return dtype >= 4; }
+  bool operator==(const StoredLayer&) const = default;
 };
 
 struct StoredWeights {
@@ -27,9 +28,14 @@ struct StoredWeights {
   std::uint8_t rule_set = 0;
   Hash model_hash;
   std::vector<StoredLayer> layers;
+  bool operator==(const StoredWeights&) const = default;
 };
 
 // `file` names it in errors: INVALID_ARGUMENT (what is wrong, at which byte or layer).
 Result<StoredWeights> parse_weights(const std::string& bytes, const std::string& file);
 
-}  // namespace odt::compiler
+// The canonical bytes: parse_weights() of them gives `weights` again. Its layers are consistent
+// (counts and shapes agree, values are in range of their dtype).
+std::string weights_bytes(const StoredWeights& weights);
+
+}  // namespace odt::data
