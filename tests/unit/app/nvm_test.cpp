@@ -122,9 +122,7 @@ TEST(Nvm, PowerCutWithLargePagesLeavesOldOrNew) { old_or_new(4096, 8192, 61 * kC
 
 TEST(Nvm, AFirstCommitThatIsCutIsNone) {
   RigNvm memory(kSize);
-  RigOptions options;
-  options.nvm = &memory;
-  BoardRig rig(options);
+  BoardRig rig({.nvm = &memory});
   PausedRun run(rig);
   run.go_on();
   const std::string before = memory.bytes;
@@ -143,9 +141,7 @@ TEST(Nvm, CommitsDoNotChangeTheRun) {
   std::string want;
   for (const std::uint32_t every : {0u, 1u, 3u}) {
     RigNvm memory(kSize);
-    RigOptions options;
-    options.nvm = &memory;
-    BoardRig rig(options);
+    BoardRig rig({.nvm = &memory});
     rig.hello();
     const std::string train = golden_part(40, 32), held = golden_part(0, 40);
     load(rig, train, held);
@@ -170,9 +166,7 @@ TEST(Nvm, CommitsDoNotChangeTheRun) {
 
 TEST(Nvm, ARunGoesOnFromWhatCameBack) {
   RigNvm memory(kSize);
-  RigOptions options;
-  options.nvm = &memory;
-  BoardRig rig(options);
+  BoardRig rig({.nvm = &memory});
   PausedRun run(rig, true);
   run.go_on(3000);  // beyond a first best, in mid-epoch or not
   const pb::State held = state_of(rig);
@@ -211,9 +205,7 @@ TEST(Nvm, ARunGoesOnFromWhatCameBack) {
 
 TEST(Nvm, BusyComesFirstAndTheLinkIsPolledBetweenPages) {
   RigNvm memory(kSize);
-  RigOptions options;
-  options.nvm = &memory;
-  BoardRig rig(options);
+  BoardRig rig({.nvm = &memory});
   PausedRun run(rig);
   run.go_on();
   pb::Request q;
@@ -237,9 +229,7 @@ TEST(Nvm, BusyComesFirstAndTheLinkIsPolledBetweenPages) {
 
 TEST(Nvm, IdsAndCompareAndSet) {
   RigNvm memory(kSize);
-  RigOptions options;
-  options.nvm = &memory;
-  BoardRig rig(options);
+  BoardRig rig({.nvm = &memory});
   PausedRun run(rig);
   run.go_on();
   EXPECT_EQ(commit_nvm(rig, 1, std::string(32, 'x')).error().code(),
@@ -255,9 +245,7 @@ TEST(Nvm, IdsAndCompareAndSet) {
 
 TEST(Nvm, WhatDoesNotFitTwiceIsRefusedWithTheLimit) {
   RigNvm memory(8192);
-  RigOptions options;
-  options.nvm = &memory;
-  BoardRig rig(options);
+  BoardRig rig({.nvm = &memory});
   PausedRun run(rig);
   run.go_on();
   const auto r = commit_nvm(rig, 1);
@@ -273,9 +261,7 @@ TEST(Nvm, WhatDoesNotFitTwiceIsRefusedWithTheLimit) {
 
 TEST(Nvm, APageThatDoesNotReadBackLeavesTheOldCommit) {
   RigNvm memory(kSize);
-  RigOptions options;
-  options.nvm = &memory;
-  BoardRig rig(options);
+  BoardRig rig({.nvm = &memory});
   PausedRun run(rig);
   run.go_on();
   ASSERT_FALSE(commit_nvm(rig, 1).has_error());
@@ -292,9 +278,7 @@ TEST(Nvm, APageThatDoesNotReadBackLeavesTheOldCommit) {
 // Chunks of a transfer that was opened before the commit come while it is written.
 TEST(Nvm, ContentThatChangesUnderACommitIsNotCommitted) {
   RigNvm memory(kSize);
-  RigOptions options;
-  options.nvm = &memory;
-  BoardRig rig(options);
+  BoardRig rig({.nvm = &memory});
   PausedRun run(rig);
   run.go_on();
   const std::string older = rig.pull(pb::RESOURCE_STATE);
@@ -327,18 +311,14 @@ TEST(Nvm, WithoutMemoryItIsSaid) {
 
 TEST(Nvm, NothingToCommitIsSaid) {
   RigNvm memory(kSize);
-  RigOptions options;
-  options.nvm = &memory;
-  BoardRig rig(options);
+  BoardRig rig({.nvm = &memory});
   EXPECT_NE(rig.hello().caps() & APP_CAP_NVM, 0u);
   EXPECT_EQ(commit_nvm(rig, 1).error().code(), pb::STATUS_CODE_FAILED_PRECONDITION);
 }
 
 TEST(Nvm, AnyContentBootsAndIsUsedAnew) {
   RigNvm memory(kSize);
-  RigOptions options;
-  options.nvm = &memory;
-  BoardRig rig(options);
+  BoardRig rig({.nvm = &memory});
   PausedRun run(rig);
   run.go_on();
   ASSERT_FALSE(commit_nvm(rig, 1).has_error());
