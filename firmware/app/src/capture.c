@@ -6,13 +6,16 @@
 
 enum { kRawBytes = 128 };
 
+static int32_t value_at(const capture_t* c, const uint8_t* p) {
+  if (c->dtype == ODT_U8) return *p;
+  if (c->dtype == ODT_S8) return (int8_t)*p;
+  return (int16_t)get_u16(p);
+}
+
 int32_t capture_value(capture_t* c, uint32_t step, uint32_t channel) {
   uint32_t at = c->next + step; /* the ring is full: its oldest step is the next to go */
   if (at >= c->steps) at -= c->steps;
-  const uint8_t* p = capture_history(c) + (at * c->channels + channel) * c->value_size;
-  if (c->dtype == ODT_U8) return *p;
-  if (c->dtype == ODT_S8) return (int8_t)*p;
-  return (int16_t)((uint32_t)p[0] | ((uint32_t)p[1] << 8));
+  return value_at(c, capture_history(c) + (at * c->channels + channel) * c->value_size);
 }
 
 /* ---- from the sensor's values to a sample ---- */
@@ -134,12 +137,8 @@ static void window_complete(app_t* app) {
 /* ---- time steps ---- */
 
 static bool level_reached(const capture_t* c, const uint8_t* step) {
-  const uint8_t* p = step + c->set.trigger_channel * c->value_size;
-  int32_t v = c->dtype == ODT_U8   ? *p
-              : c->dtype == ODT_S8 ? (int8_t)*p
-                                   : (int16_t)((uint32_t)p[0] | ((uint32_t)p[1] << 8));
-  if (v < 0) v = -v;
-  return (uint32_t)v >= c->set.trigger_level;
+  const int32_t v = value_at(c, step + c->set.trigger_channel * c->value_size);
+  return (uint32_t)(v < 0 ? -v : v) >= c->set.trigger_level;
 }
 
 /* Whether this step belongs to a window. */

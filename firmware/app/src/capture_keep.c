@@ -4,11 +4,6 @@
 
 /* A window becomes the last sample of a resident set. */
 
-static bool fail(odt_error_t* err, odt_status_t status, const char* what) {
-  *err = (odt_error_t){.status = status, .what = what, .index = -1};
-  return false;
-}
-
 static bool in_transfer(const app_t* app, app_region_id_t set) {
   const uint8_t samples = odt_device_v1_Resource_RESOURCE_SAMPLES;
   const uint8_t role = (uint8_t)(set - APP_REGION_IMAGE);
@@ -28,10 +23,6 @@ static bool takes_windows(app_t* app, const capture_t* c, app_region_id_t set, o
                 "the samples here are not like the model's input: windows cannot join them");
   }
   return true;
-}
-
-static void put_u32(uint8_t* p, uint32_t v) {
-  for (uint32_t i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (8 * i));
 }
 
 static void write_head(const app_t* app, uint8_t* p, uint32_t count) {

@@ -120,10 +120,6 @@ static bool settings_ok(const app_t* app, capture_t* c, response_t* r) {
 
 /* ---- answers ---- */
 
-static void put_u32(uint8_t* p, uint32_t v) {
-  for (uint32_t i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (8 * i));
-}
-
 static uint32_t next_id(capture_t* c, uint32_t from) {
   const window_t* w = capture_windows(c);
   uint32_t best = 0;

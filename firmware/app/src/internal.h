@@ -27,6 +27,8 @@ void refuse(response_t* r, status_code_t code, const char* text);
 void refuse_limit(response_t* r, status_code_t code, const char* what, int64_t got,
                   const char* against, int64_t limit);
 void refuse_odt(response_t* r, const odt_error_t* e);
+/* Fills err; always false. */
+bool fail(odt_error_t* err, odt_status_t status, const char* what);
 
 /* ---- clock ---- */
 static inline uint32_t app_now(app_t* app) { return app->hal.now_ms(app->hal.ctx); }
@@ -250,5 +252,10 @@ void state_get(app_t* app, const request_t* q, response_t* r);
 void state_fill(app_t* app, bool with_hash, response_t* r);
 
 static inline uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static inline uint32_t get_u16(const uint8_t* p) { return (uint32_t)p[0] | ((uint32_t)p[1] << 8); }
+static inline uint32_t get_u32(const uint8_t* p) { return get_u16(p) | (get_u16(p + 2) << 16); }
+static inline void put_u32(uint8_t* p, uint32_t v) {
+  for (uint32_t i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (8 * i));
+}
 
 #endif

@@ -33,13 +33,6 @@ uint32_t nvm_slot_bytes(const app_t* app) { return slot_size(app) - APP_NVM_HEAD
 
 /* ---- head ---- */
 
-static void put32(uint8_t* p, uint32_t v) {
-  for (uint32_t i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (8 * i));
-}
-static uint32_t get32(const uint8_t* p) {
-  return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 void nvm_head_encode(const app_nvm_head_t* h, uint8_t out[APP_NVM_HEAD]) {
   const uint32_t words[] = {h->sequence, h->body, h->crc,  h->classes, h->image,
                             h->content,  h->best, h->step, h->attempt, h->writes};
@@ -48,11 +41,11 @@ void nvm_head_encode(const app_nvm_head_t* h, uint8_t out[APP_NVM_HEAD]) {
   out[4] = kVersion;
   out[6] = h->kind;
   out[7] = h->flags;
-  for (uint32_t i = 0; i < 10; i++) put32(out + 8 + 4 * i, words[i]);
+  for (uint32_t i = 0; i < 10; i++) put_u32(out + 8 + 4 * i, words[i]);
   memcpy(out + 48, h->run_id, 16);
   memcpy(out + 64, h->hash, 32);
   memcpy(out + 96, h->model, 16);
-  put32(out + kHeadCrc, frame_crc32(0, out, kHeadCrc));
+  put_u32(out + kHeadCrc, frame_crc32(0, out, kHeadCrc));
 }
 
 static void decode(const uint8_t* in, app_nvm_head_t* h) {
@@ -60,7 +53,7 @@ static void decode(const uint8_t* in, app_nvm_head_t* h) {
                              &h->content,  &h->best, &h->step, &h->attempt, &h->writes};
   h->kind = in[6];
   h->flags = in[7];
-  for (uint32_t i = 0; i < 10; i++) *words[i] = get32(in + 8 + 4 * i);
+  for (uint32_t i = 0; i < 10; i++) *words[i] = get_u32(in + 8 + 4 * i);
   memcpy(h->run_id, in + 48, 16);
   memcpy(h->hash, in + 64, 32);
   memcpy(h->model, in + 96, 16);
@@ -87,7 +80,7 @@ nvm_slot_state_t nvm_head_read(app_t* app, uint32_t slot, app_nvm_head_t* h) {
     return NVM_SLOT_UNREAD;
   }
   if (blank(in)) return NVM_SLOT_BLANK;
-  if (memcmp(in, kMagic, 4) != 0 || get32(in + kHeadCrc) != frame_crc32(0, in, kHeadCrc)) {
+  if (memcmp(in, kMagic, 4) != 0 || get_u32(in + kHeadCrc) != frame_crc32(0, in, kHeadCrc)) {
     return NVM_SLOT_GARBAGE;
   }
   if (in[4] != kVersion || in[5] != 0) return NVM_SLOT_FOREIGN;

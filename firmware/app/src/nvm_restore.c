@@ -8,11 +8,6 @@ static void feed_watchdog(app_t* app) {
   if (app->hal.watchdog_feed != NULL) app->hal.watchdog_feed(app->hal.ctx);
 }
 
-static bool fail(odt_error_t* err, odt_status_t status, const char* what) {
-  *err = (odt_error_t){.status = status, .what = what, .index = -1};
-  return false;
-}
-
 static bool body_whole(app_t* app, uint32_t slot, const app_nvm_head_t* h) {
   uint8_t part[APP_NVM_HEAD];
   uint32_t crc = 0;

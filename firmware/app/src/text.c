@@ -70,3 +70,8 @@ void refuse_odt(response_t* r, const odt_error_t* e) {
   text_error(&t, e);
   if (e->limit_hi > 0) r->error.limit = (uint32_t)e->limit_hi;
 }
+
+bool fail(odt_error_t* err, odt_status_t status, const char* what) {
+  *err = (odt_error_t){.status = status, .what = what, .index = -1};
+  return false;
+}

@@ -4,11 +4,6 @@
 
 enum { kStateHead = 184, kStateHeadLong = 208, kWeightsHead = 52 };
 
-static bool fail(odt_error_t* err, odt_status_t status, const char* what) {
-  *err = (odt_error_t){.status = status, .what = what, .index = -1};
-  return false;
-}
-
 static bool region_of(const odt_device_v1_Resource resource, uint32_t index, app_region_id_t* id) {
   switch (resource) {
     case odt_device_v1_Resource_RESOURCE_MODEL_IMAGE:
@@ -99,9 +94,6 @@ bool xfer_in_begin(app_t* app, const odt_device_v1_XferOpen* o, odt_error_t* err
 }
 
 /* ---- laying out the trainer from the head of what comes ---- */
-
-static uint32_t get_u16(const uint8_t* p) { return (uint32_t)p[0] | ((uint32_t)p[1] << 8); }
-static uint32_t get_u32(const uint8_t* p) { return get_u16(p) | (get_u16(p + 2) << 16); }
 
 static bool class_weights_are(const app_t* app, const uint8_t* weights, const uint8_t prefix[4]) {
   odt_sha256_t s;
