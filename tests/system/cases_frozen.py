@@ -73,7 +73,7 @@ def test_frozen_survives(bin_dir):
         world.add_sim("sim", "5100000000000001")
         want = world.wait_run(start(world, "sim"))
         for name, uid, ram in (("small", "5100000000000005", 48000), ("tiny", "5100000000000006", 24000)):
-            options = ("--ram", ram, "--step-delay-ms", 25)
+            options = ("--ram", ram, "--step-delay-ms", 60)
             world.add_sim(name, uid, *options)
             run = start(world, name)
             world.wait_steps(run, 12)
@@ -81,7 +81,7 @@ def test_frozen_survives(bin_dir):
             world.restart_odtd()
             world.wait_steps(run, 20)
             world.end(name, signal.SIGKILL)
-            world.wait_for("noticed", lambda: world.run(run)["state"] == "WAITING_BOARD", 10, every=0.1)
+            world.wait_for("noticed", lambda: world.run(run)["state"] == "WAITING_BOARD", 60, every=0.1)
             world.sim_board(name, uid, [str(o) for o in options])
             ended = world.wait_run(run)
             assert ended["attempt"] == 2 and ended["effective"]["tail"], ended

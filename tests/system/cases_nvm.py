@@ -40,7 +40,7 @@ def power_cycled(world, run, restart, name):
     committed_in_mid_epoch(world, run)
     world.end(name, signal.SIGKILL)
     known = world.run(run)["nvm_step"]
-    world.wait_for("noticed", lambda: world.run(run)["state"] == "WAITING_BOARD", 10, every=0.1)
+    world.wait_for("noticed", lambda: world.run(run)["state"] == "WAITING_BOARD", 60, every=0.1)
     restart()
     ended = world.wait_run(run)
     step = went_on_from(world, run)
@@ -155,13 +155,13 @@ def test_nvm_commit_on_request(bin_dir):
         world.wait_for("shown", lambda: world.board("resident")["nvm_step"] == 3 * STEPS, 5)
         again = ["--nvm", str(world.state / "resident.nvm")]
         world.end("resident", signal.SIGKILL)
-        world.wait_for("noticed", lambda: world.board("resident")["status"] == "OFFLINE", 10, every=0.1)
+        world.wait_for("noticed", lambda: world.board("resident")["status"] == "OFFLINE", 60, every=0.1)
         world.sim_board("resident", UID["resident"], again)
         world.wait_for("restored", lambda: world.online("resident") and world.board("resident")["restored"], 10)
         assert world.ctl("weights", "pull", "resident")["hash"] == run["final_weights_hash"]
         assert world.ctl("board", "erase", "resident")["sequence"] == 0
         world.end("resident", signal.SIGKILL)
-        world.wait_for("noticed", lambda: world.board("resident")["status"] == "OFFLINE", 10, every=0.1)
+        world.wait_for("noticed", lambda: world.board("resident")["status"] == "OFFLINE", 60, every=0.1)
         world.sim_board("resident", UID["resident"], again)
         world.wait_for("empty", lambda: world.online("resident") and not world.board("resident")["restored"], 10)
 

@@ -11,7 +11,7 @@ SIM = "5100000000000001"
 
 def power_cycle(world):
     world.end("sim", signal.SIGKILL)
-    world.wait_for("noticed", lambda: world.board("sim")["status"] == "OFFLINE", 10, every=0.1)
+    world.wait_for("noticed", lambda: world.board("sim")["status"] == "OFFLINE", 60, every=0.1)
     world.sim_board("sim", SIM)
 
 

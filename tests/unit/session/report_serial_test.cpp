@@ -62,6 +62,7 @@ class ResetAtOpen {
 };
 
 TEST_F(RunnerTest, Report05_OpeningThePortResetsTheBoard) {
+  options_.down_after = milliseconds(1000);
   test::PtyPair pty(io_);
   const auto board = board_on(pty);
   ResetAtOpen reset(io_, pty.path(), *board);

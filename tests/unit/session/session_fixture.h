@@ -10,16 +10,17 @@
 
 namespace odt::session {
 
-// A session and a scripted board on the two ends of a link in memory. Times are short.
+// A session and a scripted board on the two ends of a link in memory. Times are short, but for a
+// busy machine's sake not that of the session's end by silence: see ShortLivedTest.
 class SessionTest : public testing::Test {
  protected:
   using milliseconds = std::chrono::milliseconds;
 
-  SessionTest() {
+  explicit SessionTest(milliseconds down_after = milliseconds(5000)) {
     options_.host_id.bytes.fill(1);
     options_.ping_idle = milliseconds(50);
-    options_.suspect_after = milliseconds(150);
-    options_.down_after = milliseconds(300);
+    options_.suspect_after = down_after / 2;
+    options_.down_after = down_after;
     options_.hello_timeout = milliseconds(30);
     options_.rto_start = milliseconds(40);
     options_.rto_min = milliseconds(10);

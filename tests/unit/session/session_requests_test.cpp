@@ -164,7 +164,13 @@ TEST_F(SessionTest, UnansweredRequestSaysHelloAndGoesOn) {
 
 // It erases its flash for longer than five tries take, and answers PINGs meanwhile: the same
 // request is repeated, never a second one; the last step (the checksum) is slow too.
-TEST_F(SessionTest, Report12_ASlowFirstAndLastStepOfATransfer) {
+// Where silence matters: a session is over after a second of it.
+class ShortLivedTest : public SessionTest {
+ protected:
+  ShortLivedTest() : SessionTest(milliseconds(1000)) {}
+};
+
+TEST_F(ShortLivedTest, Report12_ASlowFirstAndLastStepOfATransfer) {
   start();
   board_->slow_open = milliseconds(1500);
   board_->slow_commit = milliseconds(900);
@@ -255,7 +261,7 @@ TEST_F(SessionTest, PingsWhenIdleAndMeasures) {
   EXPECT_GT(session_->stats().rtt_us, 0u);
 }
 
-TEST_F(SessionTest, SilenceIsSuspectThenTheEnd) {
+TEST_F(ShortLivedTest, SilenceIsSuspectThenTheEnd) {
   start();
   board_->mute = true;
   ASSERT_TRUE(test::run_until(io_, [&] { return sink_.closed == 1; }));
@@ -266,9 +272,9 @@ TEST_F(SessionTest, SilenceIsSuspectThenTheEnd) {
   ASSERT_TRUE(test::run_until(io_, [&] { return !pipe_->open(); }));
 }
 
-TEST_F(SessionTest, AnnouncedBusySendsNothingAndKeepsTheSession) {
+TEST_F(ShortLivedTest, AnnouncedBusySendsNothingAndKeepsTheSession) {
   start();
-  board_->emit_busy(600);
+  board_->emit_busy(2000);
   board_->mute_pong = true;
   ASSERT_TRUE(test::run_until(io_, [&] {
     return !sink_.statuses.empty() && sink_.statuses.back() == model::BoardStatus::kBusy;
@@ -280,7 +286,7 @@ TEST_F(SessionTest, AnnouncedBusySendsNothingAndKeepsTheSession) {
                    EXPECT_TRUE(state.ok()) << state.status();
                    answered = true;
                  });
-  test::run_for(io_, milliseconds(400));
+  test::run_for(io_, milliseconds(1300));
   EXPECT_EQ(board_->frames.size(), before);
   EXPECT_EQ(sink_.closed, 0);
   board_->mute_pong = false;
