@@ -79,7 +79,30 @@ void set_link(const model::LinkStats& link, v1::LinkStats* out) {
   out->set_session_count(link.session_count);
 }
 
+void set_timing(const model::RunTiming& timing, v1::RunTiming* out) {
+  out->set_step_us(timing.step_us);
+  out->set_link_bytes_per_s(timing.link_bytes_per_s);
+  out->set_sample_us(timing.sample_us);
+  out->set_epoch_us(timing.epoch_us);
+}
+
 }  // namespace
+
+v1::Lease to_proto(const model::Lease& lease) {
+  v1::Lease out;
+  out.set_holder(id_bytes(lease.holder));
+  out.set_what(clean_text(lease.what));
+  out.set_actor(clean_text(lease.actor));
+  out.set_since_time_us(lease.since_us);
+  out.set_expire_time_us(lease.expire_us);
+  return out;
+}
+
+v1::Reason to_proto(const model::Reason& reason) {
+  v1::Reason out;
+  set_reason(reason, &out);
+  return out;
+}
 
 v1::Board to_proto(const model::Board& board) {
   v1::Board out;
@@ -111,6 +134,7 @@ v1::Board to_proto(const model::Board& board) {
   out.set_nvm_step(board.nvm_step);
   out.set_restored(board.restored);
   set_link(board.link, out.mutable_link());
+  if (!board.lease.what.empty()) *out.mutable_lease() = to_proto(board.lease);
   set_meta(board.meta, out.mutable_meta());
   return out;
 }
@@ -222,6 +246,9 @@ v1::Snapshot to_proto(const model::Snapshot& snapshot) {
   set_known_loss(snapshot.heldout_loss, [&out] { return out.mutable_heldout_loss(); });
   out.set_bytes(snapshot.bytes);
   out.set_note(clean_text(snapshot.note));
+  out.set_chain(id_bytes(snapshot.chain));
+  out.set_origin(clean_text(snapshot.origin));
+  out.set_pinned(snapshot.pinned);
   set_meta(snapshot.meta, out.mutable_meta());
   return out;
 }
@@ -245,6 +272,9 @@ v1::Evaluation to_proto(const model::Evaluation& evaluation) {
     out.mutable_scores()->set_max(s.max);
     out.mutable_scores()->set_blob(id_bytes(s.blob));
   }
+  out.set_wrong(id_bytes(evaluation.wrong));
+  copy_all(evaluation.class_totals, out.mutable_class_totals());
+  copy_all(evaluation.class_correct, out.mutable_class_correct());
   set_meta(evaluation.meta, out.mutable_meta());
   return out;
 }
@@ -333,6 +363,7 @@ v1::RunSpec to_proto(const model::RunSpec& spec) {
   out.set_evaluate(spec.evaluate);
   out.set_name(clean_text(spec.name));
   out.set_resume_deadline_s(spec.resume_deadline_s);
+  out.set_priority(spec.priority);
   return out;
 }
 
@@ -373,7 +404,37 @@ v1::Run to_proto(const model::Run& run) {
     item->set_layer(steer.layer);
     item->set_k(steer.k);
   }
+  out.set_retry_of(id_bytes(run.retry_of));
+  out.set_priority(run.priority);
+  out.set_queue_rank(run.queue_rank);
+  out.set_eta_time_us(run.eta_time_us);
+  set_timing(run.timing, out.mutable_timing());
+  out.set_guard_verdict(static_cast<v1::GuardVerdict>(run.guard_verdict));
+  out.set_verdict_text(clean_text(run.verdict_text));
+  for (const auto& warning : run.warnings) set_reason(warning, out.add_warnings());
   set_meta(run.meta, out.mutable_meta());
+  return out;
+}
+
+v1::RunEstimate to_proto(const model::RunEstimate& estimate) {
+  v1::RunEstimate out;
+  out.set_basis(static_cast<v1::RunEstimate::Basis>(estimate.basis));
+  out.set_step_us(estimate.step_us);
+  out.set_link_bytes_per_s(estimate.link_bytes_per_s);
+  out.set_link_measured(estimate.link_measured);
+  out.set_steps(estimate.steps);
+  out.set_send_bytes(estimate.send_bytes);
+  out.set_prepare_us(estimate.prepare_us);
+  out.set_train_us(estimate.train_us);
+  out.set_evaluate_us(estimate.evaluate_us);
+  out.set_total_us(estimate.total_us);
+  out.set_queue_us(estimate.queue_us);
+  out.set_ram_bytes(estimate.ram_bytes);
+  out.set_board_ram_bytes(estimate.board_ram_bytes);
+  out.set_placement(clean_text(estimate.placement));
+  out.set_disk_bytes(estimate.disk_bytes);
+  out.set_disk_free_bytes(estimate.disk_free_bytes);
+  for (const auto& warning : estimate.warnings) set_reason(warning, out.add_warnings());
   return out;
 }
 

@@ -10,6 +10,8 @@
 // (errors.h); zero ids and hashes become absent fields.
 namespace odt::api {
 
+v1::Lease to_proto(const model::Lease& lease);
+v1::Reason to_proto(const model::Reason& reason);
 v1::Board to_proto(const model::Board& board);
 v1::BoardNvm to_proto(const model::NvmInfo& nvm);
 v1::Port to_proto(const model::Port& port);
@@ -21,6 +23,7 @@ v1::InferResponse to_proto(const model::Inference& inference);
 v1::Job to_proto(const model::Job& job);
 v1::Upload to_proto(const model::Upload& upload);
 v1::Run to_proto(const model::Run& run);
+v1::RunEstimate to_proto(const model::RunEstimate& estimate);
 v1::RunSpec to_proto(const model::RunSpec& spec);
 v1::HyperParams to_proto(const model::HyperParams& hyper);
 v1::RunEvent to_proto(const model::RunEvent& event);

@@ -179,6 +179,8 @@ Result<model::RunSpec> from_proto(const v1::RunSpec& in) {
   ODT_ASSIGN(out.name, text_field(in.name(), "spec.name", 64, false));
   ODT_TRY(in_range(in.resume_deadline_s(), 0u, 31u * 86400u, "spec.resume_deadline_s"));
   out.resume_deadline_s = in.resume_deadline_s();
+  ODT_TRY(in_range(in.priority(), -100, 100, "spec.priority"));
+  out.priority = in.priority();
   return out;
 }
 

@@ -22,6 +22,15 @@ struct LinkStats {
   std::uint32_t session_count = 0;
 };
 
+// Who has a board to itself. Live only.
+struct Lease {
+  Uuid holder;       // run or job; zero: an operation without one
+  std::string what;  // "run", "evaluate", ...; empty: nobody
+  std::string actor;
+  std::int64_t since_us = 0, expire_us = 0;
+  bool operator==(const Lease&) const = default;
+};
+
 struct Board {
   BoardUid uid;
   std::string name;
@@ -46,6 +55,7 @@ struct Board {
   std::string reset_reason;
   std::uint32_t boots_seen = 0;
   LinkStats link;  // live only
+  Lease lease;     // live only
   Meta meta;
 };
 

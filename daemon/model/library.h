@@ -88,6 +88,9 @@ struct Snapshot {
   Loss heldout_loss;
   std::uint64_t bytes = 0;
   std::string note;
+  Hash chain;          // link of the hash chain (data/provenance.h); zero: before there were chains
+  std::string origin;  // "run", "pull", "upload", "automatic: before ..."
+  bool pinned = false;
   Meta meta;
 };
 
@@ -109,6 +112,8 @@ struct Evaluation {
   Loss loss;
   Outputs outputs;
   Scores scores;
+  Hash wrong;  // blob: of each wrong sample its index, label and what was said, u32 each
+  std::vector<std::uint32_t> class_totals, class_correct;
   Meta meta;
 };
 

@@ -92,7 +92,41 @@ struct RunSpec {
   bool evaluate = false;
   std::string name;
   std::uint32_t resume_deadline_s = 0;
+  std::int32_t priority = 0;
   bool operator==(const RunSpec&) const = default;
+};
+
+// Measured by a run; 0: not yet.
+struct RunTiming {
+  std::uint32_t step_us = 0, link_bytes_per_s = 0, sample_us = 0, epoch_us = 0;
+  bool operator==(const RunTiming&) const = default;
+};
+
+// How a run would go: RunEstimate of types.proto.
+struct RunEstimate {
+  enum class Basis : std::uint8_t {
+    kUnspecified = 0,
+    kThisBoard = 1,
+    kSameCore = 2,
+    kScaled = 3,
+    kPredicted = 4
+  };
+  Basis basis = Basis::kUnspecified;
+  std::uint32_t step_us = 0, link_bytes_per_s = 0, steps = 0;
+  bool link_measured = false;
+  std::uint64_t send_bytes = 0;
+  std::int64_t prepare_us = 0, train_us = 0, evaluate_us = 0, total_us = 0, queue_us = 0;
+  std::uint64_t ram_bytes = 0, board_ram_bytes = 0, disk_bytes = 0, disk_free_bytes = 0;
+  std::string placement;
+  std::vector<Reason> warnings;
+};
+
+enum class GuardVerdict : std::uint8_t {
+  kUnspecified = 0,
+  kBest = 1,
+  kStart = 2,
+  kLast = 3,
+  kOff = 4
 };
 
 struct Run {
@@ -124,6 +158,14 @@ struct Run {
   std::vector<Steer> steering;        // what the board was told, in order
   std::string placement;              // what the board holds and why, for people
   std::vector<NvmPoint> nvm_points;   // the last few commits, oldest first
+  Uuid retry_of;
+  std::int32_t priority = 0;
+  std::int64_t queue_rank = 0;
+  std::int64_t eta_time_us = 0;
+  RunTiming timing;
+  GuardVerdict guard_verdict = GuardVerdict::kUnspecified;
+  std::string verdict_text;
+  std::vector<Reason> warnings;
   Meta meta;
 };
 

@@ -189,6 +189,9 @@ void fields(V& f, model::Snapshot& v) {
   f("heldout_loss", v.heldout_loss);
   f("bytes", v.bytes);
   f("note", v.note);
+  f("chain", v.chain);
+  f("origin", v.origin);
+  f("pinned", v.pinned);
   f("meta", v.meta);
 }
 template <typename V>
@@ -204,6 +207,9 @@ void fields(V& f, model::Evaluation& v) {
   f("loss", v.loss);
   f("outputs", v.outputs);
   f("scores", v.scores);
+  f("wrong", v.wrong);
+  f("class_totals", v.class_totals);
+  f("class_correct", v.class_correct);
   f("meta", v.meta);
 }
 template <typename V>
@@ -282,6 +288,14 @@ void fields(V& f, model::RunSpec& v) {
   f("evaluate", v.evaluate);
   f("name", v.name);
   f("resume_deadline_s", v.resume_deadline_s);
+  f("priority", v.priority);
+}
+template <typename V>
+void fields(V& f, model::RunTiming& v) {
+  f("step_us", v.step_us);
+  f("link_bytes_per_s", v.link_bytes_per_s);
+  f("sample_us", v.sample_us);
+  f("epoch_us", v.epoch_us);
 }
 template <typename V>
 void fields(V& f, model::Run& v) {
@@ -321,6 +335,14 @@ void fields(V& f, model::Run& v) {
   f("placement", v.placement);
   f("nvm_points", v.nvm_points);
   f("attempt_step", v.attempt_step);
+  f("retry_of", v.retry_of);
+  f("priority", v.priority);
+  f("queue_rank", v.queue_rank);
+  f("eta_time_us", v.eta_time_us);
+  f("timing", v.timing);
+  f("guard_verdict", v.guard_verdict);
+  f("verdict_text", v.verdict_text);
+  f("warnings", v.warnings);
   f("meta", v.meta);
 }
 template <typename V>

@@ -10,7 +10,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Board, BoardNvm, Dataset, DatasetPreview, DatasetReport, EpochResult, Evaluation, Event, Job, Model, Outputs, Port, Run, RunEvent, RunSpec, Snapshot, TelemetryFrame, Upload } from "./types_pb.js";
+import type { Board, BoardNvm, Dataset, DatasetPreview, DatasetReport, EpochResult, Evaluation, Event, Job, Lease, Model, Outputs, Port, Reason, Run, RunEstimate, RunEvent, RunSpec, Snapshot, TelemetryFrame, Upload } from "./types_pb.js";
 
 /**
  * Describes the file odt/api/v1/services.proto.
@@ -1280,6 +1280,13 @@ export declare type CreateRunResponse = Message<"odt.api.v1.CreateRunResponse"> 
    * @generated from field: odt.api.v1.Run run = 1;
    */
   run?: Run | undefined;
+
+  /**
+   * of a dry run
+   *
+   * @generated from field: odt.api.v1.RunEstimate estimate = 2;
+   */
+  estimate?: RunEstimate | undefined;
 };
 
 /**
@@ -1479,6 +1486,260 @@ export declare type CancelRunResponse = Message<"odt.api.v1.CancelRunResponse"> 
  * Use `create(CancelRunResponseSchema)` to create a new message.
  */
 export declare const CancelRunResponseSchema: GenMessage<CancelRunResponse>;
+
+/**
+ * @generated from message odt.api.v1.RetryRunRequest
+ */
+export declare type RetryRunRequest = Message<"odt.api.v1.RetryRunRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes id = 2;
+   */
+  id: Uint8Array;
+
+  /**
+   * default: as the old one
+   *
+   * @generated from field: optional sint32 priority = 3;
+   */
+  priority?: number | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.RetryRunRequest.
+ * Use `create(RetryRunRequestSchema)` to create a new message.
+ */
+export declare const RetryRunRequestSchema: GenMessage<RetryRunRequest>;
+
+/**
+ * @generated from message odt.api.v1.RetryRunResponse
+ */
+export declare type RetryRunResponse = Message<"odt.api.v1.RetryRunResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.Run run = 1;
+   */
+  run?: Run | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.RetryRunResponse.
+ * Use `create(RetryRunResponseSchema)` to create a new message.
+ */
+export declare const RetryRunResponseSchema: GenMessage<RetryRunResponse>;
+
+/**
+ * @generated from message odt.api.v1.ReorderRunRequest
+ */
+export declare type ReorderRunRequest = Message<"odt.api.v1.ReorderRunRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes id = 2;
+   */
+  id: Uint8Array;
+
+  /**
+   * -100..100
+   *
+   * @generated from field: optional sint32 priority = 3;
+   */
+  priority?: number | undefined;
+
+  /**
+   * put in front of this one of the same board, with its priority
+   *
+   * @generated from field: bytes before = 4;
+   */
+  before: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.ReorderRunRequest.
+ * Use `create(ReorderRunRequestSchema)` to create a new message.
+ */
+export declare const ReorderRunRequestSchema: GenMessage<ReorderRunRequest>;
+
+/**
+ * @generated from message odt.api.v1.ReorderRunResponse
+ */
+export declare type ReorderRunResponse = Message<"odt.api.v1.ReorderRunResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.Run run = 1;
+   */
+  run?: Run | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.ReorderRunResponse.
+ * Use `create(ReorderRunResponseSchema)` to create a new message.
+ */
+export declare const ReorderRunResponseSchema: GenMessage<ReorderRunResponse>;
+
+/**
+ * @generated from message odt.api.v1.ListQueuesRequest
+ */
+export declare type ListQueuesRequest = Message<"odt.api.v1.ListQueuesRequest"> & {
+  /**
+   * absent: every board that has runs or a holder
+   *
+   * @generated from field: bytes board_uid = 1;
+   */
+  boardUid: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.ListQueuesRequest.
+ * Use `create(ListQueuesRequestSchema)` to create a new message.
+ */
+export declare const ListQueuesRequestSchema: GenMessage<ListQueuesRequest>;
+
+/**
+ * @generated from message odt.api.v1.ListQueuesResponse
+ */
+export declare type ListQueuesResponse = Message<"odt.api.v1.ListQueuesResponse"> & {
+  /**
+   * @generated from field: repeated odt.api.v1.BoardQueue queues = 1;
+   */
+  queues: BoardQueue[];
+};
+
+/**
+ * Describes the message odt.api.v1.ListQueuesResponse.
+ * Use `create(ListQueuesResponseSchema)` to create a new message.
+ */
+export declare const ListQueuesResponseSchema: GenMessage<ListQueuesResponse>;
+
+/**
+ * @generated from message odt.api.v1.BoardQueue
+ */
+export declare type BoardQueue = Message<"odt.api.v1.BoardQueue"> & {
+  /**
+   * @generated from field: bytes board_uid = 1;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * absent: free
+   *
+   * @generated from field: odt.api.v1.Lease lease = 2;
+   */
+  lease?: Lease | undefined;
+
+  /**
+   * the one under way first
+   *
+   * @generated from field: repeated odt.api.v1.Run runs = 3;
+   */
+  runs: Run[];
+};
+
+/**
+ * Describes the message odt.api.v1.BoardQueue.
+ * Use `create(BoardQueueSchema)` to create a new message.
+ */
+export declare const BoardQueueSchema: GenMessage<BoardQueue>;
+
+/**
+ * @generated from message odt.api.v1.StopAllRequest
+ */
+export declare type StopAllRequest = Message<"odt.api.v1.StopAllRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * else they are paused
+   *
+   * @generated from field: bool cancel = 2;
+   */
+  cancel: boolean;
+};
+
+/**
+ * Describes the message odt.api.v1.StopAllRequest.
+ * Use `create(StopAllRequestSchema)` to create a new message.
+ */
+export declare const StopAllRequestSchema: GenMessage<StopAllRequest>;
+
+/**
+ * @generated from message odt.api.v1.StopAllResponse
+ */
+export declare type StopAllResponse = Message<"odt.api.v1.StopAllResponse"> & {
+  /**
+   * @generated from field: repeated odt.api.v1.StoppedRun runs = 1;
+   */
+  runs: StoppedRun[];
+
+  /**
+   * ended
+   *
+   * @generated from field: uint32 evaluations = 2;
+   */
+  evaluations: number;
+
+  /**
+   * answered
+   *
+   * @generated from field: uint32 boards_told = 3;
+   */
+  boardsTold: number;
+
+  /**
+   * in session, without an answer within 2 s
+   *
+   * @generated from field: uint32 boards_silent = 4;
+   */
+  boardsSilent: number;
+};
+
+/**
+ * Describes the message odt.api.v1.StopAllResponse.
+ * Use `create(StopAllResponseSchema)` to create a new message.
+ */
+export declare const StopAllResponseSchema: GenMessage<StopAllResponse>;
+
+/**
+ * @generated from message odt.api.v1.StoppedRun
+ */
+export declare type StoppedRun = Message<"odt.api.v1.StoppedRun"> & {
+  /**
+   * @generated from field: bytes run_id = 1;
+   */
+  runId: Uint8Array;
+
+  /**
+   * @generated from field: bytes board_uid = 2;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * its board has answered, or did not train it
+   *
+   * @generated from field: bool told = 3;
+   */
+  told: boolean;
+
+  /**
+   * where it could not be stopped, or the board does not answer
+   *
+   * @generated from field: odt.api.v1.Reason reason = 4;
+   */
+  reason?: Reason | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.StoppedRun.
+ * Use `create(StoppedRunSchema)` to create a new message.
+ */
+export declare const StoppedRunSchema: GenMessage<StoppedRun>;
 
 /**
  * @generated from message odt.api.v1.SetLayerPrecisionRequest
@@ -1773,6 +2034,13 @@ export declare type GetSnapshotResponse = Message<"odt.api.v1.GetSnapshotRespons
    * @generated from field: odt.api.v1.Snapshot snapshot = 1;
    */
   snapshot?: Snapshot | undefined;
+
+  /**
+   * why it cannot be deleted: "run 0192ab...", "pinned", ...
+   *
+   * @generated from field: repeated string used_by = 2;
+   */
+  usedBy: string[];
 };
 
 /**
@@ -1809,6 +2077,11 @@ export declare type UpdateSnapshotRequest = Message<"odt.api.v1.UpdateSnapshotRe
    * @generated from field: optional string note = 5;
    */
   note?: string | undefined;
+
+  /**
+   * @generated from field: optional bool pinned = 6;
+   */
+  pinned?: boolean | undefined;
 };
 
 /**
@@ -1893,6 +2166,13 @@ export declare type RestoreWeightsRequest = Message<"odt.api.v1.RestoreWeightsRe
    * @generated from field: bytes snapshot = 3;
    */
   snapshot: Uint8Array;
+
+  /**
+   * then to the board's non-volatile memory
+   *
+   * @generated from field: bool commit = 4;
+   */
+  commit: boolean;
 };
 
 /**
@@ -1909,6 +2189,20 @@ export declare type RestoreWeightsResponse = Message<"odt.api.v1.RestoreWeightsR
    * @generated from field: odt.api.v1.Board board = 1;
    */
   board?: Board | undefined;
+
+  /**
+   * what the board held and nobody had kept: this snapshot now
+   *
+   * @generated from field: bytes saved = 2;
+   */
+  saved: Uint8Array;
+
+  /**
+   * with commit
+   *
+   * @generated from field: odt.api.v1.BoardNvm nvm = 3;
+   */
+  nvm?: BoardNvm | undefined;
 };
 
 /**
@@ -1916,6 +2210,605 @@ export declare type RestoreWeightsResponse = Message<"odt.api.v1.RestoreWeightsR
  * Use `create(RestoreWeightsResponseSchema)` to create a new message.
  */
 export declare const RestoreWeightsResponseSchema: GenMessage<RestoreWeightsResponse>;
+
+/**
+ * @generated from message odt.api.v1.RestoreCohortRequest
+ */
+export declare type RestoreCohortRequest = Message<"odt.api.v1.RestoreCohortRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes snapshot = 2;
+   */
+  snapshot: Uint8Array;
+
+  /**
+   * Label query over boards: terms joined by ',': "site=lab", "site!=lab", "broken" (has that label), "!broken". Keys
+   * name, place, type, core and status are the board's own.
+   *
+   * @generated from field: string boards = 3;
+   */
+  boards: string;
+
+  /**
+   * these too
+   *
+   * @generated from field: repeated bytes board_uids = 4;
+   */
+  boardUids: Uint8Array[];
+
+  /**
+   * @generated from field: bool commit = 5;
+   */
+  commit: boolean;
+
+  /**
+   * what would happen, per board; nothing is done
+   *
+   * @generated from field: bool dry_run = 6;
+   */
+  dryRun: boolean;
+};
+
+/**
+ * Describes the message odt.api.v1.RestoreCohortRequest.
+ * Use `create(RestoreCohortRequestSchema)` to create a new message.
+ */
+export declare const RestoreCohortRequestSchema: GenMessage<RestoreCohortRequest>;
+
+/**
+ * @generated from message odt.api.v1.RestoreCohortResponse
+ */
+export declare type RestoreCohortResponse = Message<"odt.api.v1.RestoreCohortResponse"> & {
+  /**
+   * @generated from field: repeated odt.api.v1.BoardRestore boards = 1;
+   */
+  boards: BoardRestore[];
+};
+
+/**
+ * Describes the message odt.api.v1.RestoreCohortResponse.
+ * Use `create(RestoreCohortResponseSchema)` to create a new message.
+ */
+export declare const RestoreCohortResponseSchema: GenMessage<RestoreCohortResponse>;
+
+/**
+ * @generated from message odt.api.v1.BoardRestore
+ */
+export declare type BoardRestore = Message<"odt.api.v1.BoardRestore"> & {
+  /**
+   * @generated from field: bytes board_uid = 1;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * @generated from field: odt.api.v1.BoardRestore.Outcome outcome = 2;
+   */
+  outcome: BoardRestore_Outcome;
+
+  /**
+   * @generated from field: odt.api.v1.Reason reason = 3;
+   */
+  reason?: Reason | undefined;
+
+  /**
+   * @generated from field: bytes saved = 4;
+   */
+  saved: Uint8Array;
+
+  /**
+   * of the commit
+   *
+   * @generated from field: uint32 nvm_sequence = 5;
+   */
+  nvmSequence: number;
+};
+
+/**
+ * Describes the message odt.api.v1.BoardRestore.
+ * Use `create(BoardRestoreSchema)` to create a new message.
+ */
+export declare const BoardRestoreSchema: GenMessage<BoardRestore>;
+
+/**
+ * @generated from enum odt.api.v1.BoardRestore.Outcome
+ */
+export enum BoardRestore_Outcome {
+  /**
+   * @generated from enum value: OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * dry run: would be done
+   *
+   * @generated from enum value: OUTCOME_DONE = 1;
+   */
+  DONE = 1,
+
+  /**
+   * nothing to do
+   *
+   * @generated from enum value: OUTCOME_HELD_IT = 2;
+   */
+  HELD_IT = 2,
+
+  /**
+   * reason says why; the board is as it was
+   *
+   * @generated from enum value: OUTCOME_REFUSED = 3;
+   */
+  REFUSED = 3,
+
+  /**
+   * begun, not ended well
+   *
+   * @generated from enum value: OUTCOME_FAILED = 4;
+   */
+  FAILED = 4,
+}
+
+/**
+ * Describes the enum odt.api.v1.BoardRestore.Outcome.
+ */
+export declare const BoardRestore_OutcomeSchema: GenEnum<BoardRestore_Outcome>;
+
+/**
+ * @generated from message odt.api.v1.ListSnapshotLogRequest
+ */
+export declare type ListSnapshotLogRequest = Message<"odt.api.v1.ListSnapshotLogRequest"> & {
+  /**
+   * @generated from field: bytes hash = 1;
+   */
+  hash: Uint8Array;
+
+  /**
+   * 0: 100; at most 1000
+   *
+   * @generated from field: uint32 limit = 2;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message odt.api.v1.ListSnapshotLogRequest.
+ * Use `create(ListSnapshotLogRequestSchema)` to create a new message.
+ */
+export declare const ListSnapshotLogRequestSchema: GenMessage<ListSnapshotLogRequest>;
+
+/**
+ * @generated from message odt.api.v1.ListSnapshotLogResponse
+ */
+export declare type ListSnapshotLogResponse = Message<"odt.api.v1.ListSnapshotLogResponse"> & {
+  /**
+   * newest first
+   *
+   * @generated from field: repeated odt.api.v1.ListSnapshotLogResponse.Entry entries = 1;
+   */
+  entries: ListSnapshotLogResponse_Entry[];
+
+  /**
+   * @generated from field: odt.api.v1.ListSnapshotLogResponse.End end = 2;
+   */
+  end: ListSnapshotLogResponse_End;
+
+  /**
+   * END_DELETED: hash of that parent
+   *
+   * @generated from field: bytes missing = 3;
+   */
+  missing: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.ListSnapshotLogResponse.
+ * Use `create(ListSnapshotLogResponseSchema)` to create a new message.
+ */
+export declare const ListSnapshotLogResponseSchema: GenMessage<ListSnapshotLogResponse>;
+
+/**
+ * @generated from message odt.api.v1.ListSnapshotLogResponse.Entry
+ */
+export declare type ListSnapshotLogResponse_Entry = Message<"odt.api.v1.ListSnapshotLogResponse.Entry"> & {
+  /**
+   * @generated from field: odt.api.v1.Snapshot snapshot = 1;
+   */
+  snapshot?: Snapshot | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.ListSnapshotLogResponse.Link link = 2;
+   */
+  link: ListSnapshotLogResponse_Link;
+};
+
+/**
+ * Describes the message odt.api.v1.ListSnapshotLogResponse.Entry.
+ * Use `create(ListSnapshotLogResponse_EntrySchema)` to create a new message.
+ */
+export declare const ListSnapshotLogResponse_EntrySchema: GenMessage<ListSnapshotLogResponse_Entry>;
+
+/**
+ * @generated from enum odt.api.v1.ListSnapshotLogResponse.Link
+ */
+export enum ListSnapshotLogResponse_Link {
+  /**
+   * kept before there were chains
+   *
+   * @generated from enum value: LINK_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: LINK_OK = 1;
+   */
+  OK = 1,
+
+  /**
+   * record and chain do not agree
+   *
+   * @generated from enum value: LINK_BROKEN = 2;
+   */
+  BROKEN = 2,
+
+  /**
+   * the weights' bytes are gone, or others
+   *
+   * @generated from enum value: LINK_CONTENT_LOST = 3;
+   */
+  CONTENT_LOST = 3,
+}
+
+/**
+ * Describes the enum odt.api.v1.ListSnapshotLogResponse.Link.
+ */
+export declare const ListSnapshotLogResponse_LinkSchema: GenEnum<ListSnapshotLogResponse_Link>;
+
+/**
+ * @generated from enum odt.api.v1.ListSnapshotLogResponse.End
+ */
+export enum ListSnapshotLogResponse_End {
+  /**
+   * limit reached
+   *
+   * @generated from enum value: END_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * the model's own weights
+   *
+   * @generated from enum value: END_MODEL = 1;
+   */
+  MODEL = 1,
+
+  /**
+   * pulled or uploaded: what it came from is not known
+   *
+   * @generated from enum value: END_UNKNOWN = 2;
+   */
+  UNKNOWN = 2,
+
+  /**
+   * its parent is not here any more
+   *
+   * @generated from enum value: END_DELETED = 3;
+   */
+  DELETED = 3,
+}
+
+/**
+ * Describes the enum odt.api.v1.ListSnapshotLogResponse.End.
+ */
+export declare const ListSnapshotLogResponse_EndSchema: GenEnum<ListSnapshotLogResponse_End>;
+
+/**
+ * @generated from message odt.api.v1.DiffSnapshotsRequest
+ */
+export declare type DiffSnapshotsRequest = Message<"odt.api.v1.DiffSnapshotsRequest"> & {
+  /**
+   * @generated from field: bytes a = 1;
+   */
+  a: Uint8Array;
+
+  /**
+   * @generated from field: bytes b = 2;
+   */
+  b: Uint8Array;
+
+  /**
+   * also by output channel
+   *
+   * @generated from field: bool channels = 3;
+   */
+  channels: boolean;
+};
+
+/**
+ * Describes the message odt.api.v1.DiffSnapshotsRequest.
+ * Use `create(DiffSnapshotsRequestSchema)` to create a new message.
+ */
+export declare const DiffSnapshotsRequestSchema: GenMessage<DiffSnapshotsRequest>;
+
+/**
+ * @generated from message odt.api.v1.DiffSnapshotsResponse
+ */
+export declare type DiffSnapshotsResponse = Message<"odt.api.v1.DiffSnapshotsResponse"> & {
+  /**
+   * @generated from field: odt.api.v1.WeightDiff all = 1;
+   */
+  all?: WeightDiff | undefined;
+
+  /**
+   * trainable ones, first to last
+   *
+   * @generated from field: repeated odt.api.v1.LayerDiff layers = 2;
+   */
+  layers: LayerDiff[];
+};
+
+/**
+ * Describes the message odt.api.v1.DiffSnapshotsResponse.
+ * Use `create(DiffSnapshotsResponseSchema)` to create a new message.
+ */
+export declare const DiffSnapshotsResponseSchema: GenMessage<DiffSnapshotsResponse>;
+
+/**
+ * Differences are in steps of the finer of the two precisions, so that both are exact; DFP16: of the smaller exponent.
+ *
+ * @generated from message odt.api.v1.WeightDiff
+ */
+export declare type WeightDiff = Message<"odt.api.v1.WeightDiff"> & {
+  /**
+   * @generated from field: uint64 values = 1;
+   */
+  values: bigint;
+
+  /**
+   * @generated from field: uint64 changed = 2;
+   */
+  changed: bigint;
+
+  /**
+   * sum of |a - b|; limited to the largest uint64
+   *
+   * @generated from field: uint64 l1 = 3;
+   */
+  l1: bigint;
+
+  /**
+   * largest |a - b|
+   *
+   * @generated from field: uint64 linf = 4;
+   */
+  linf: bigint;
+
+  /**
+   * stored values as bits; only where both are stored alike, see same_form
+   *
+   * @generated from field: uint64 hamming_bits = 5;
+   */
+  hammingBits: bigint;
+};
+
+/**
+ * Describes the message odt.api.v1.WeightDiff.
+ * Use `create(WeightDiffSchema)` to create a new message.
+ */
+export declare const WeightDiffSchema: GenMessage<WeightDiff>;
+
+/**
+ * @generated from message odt.api.v1.LayerDiff
+ */
+export declare type LayerDiff = Message<"odt.api.v1.LayerDiff"> & {
+  /**
+   * among the trainable layers, from 0
+   *
+   * @generated from field: uint32 layer = 1;
+   */
+  layer: number;
+
+  /**
+   * of the ONNX node
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * of the weights
+   *
+   * @generated from field: repeated uint32 shape = 3;
+   */
+  shape: number[];
+
+  /**
+   * precision; DFP16: exponent
+   *
+   * @generated from field: sint32 k_a = 4;
+   */
+  kA: number;
+
+  /**
+   * @generated from field: sint32 k_b = 5;
+   */
+  kB: number;
+
+  /**
+   * @generated from field: bool same_form = 6;
+   */
+  sameForm: boolean;
+
+  /**
+   * @generated from field: odt.api.v1.WeightDiff weights = 7;
+   */
+  weights?: WeightDiff | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.WeightDiff offsets = 8;
+   */
+  offsets?: WeightDiff | undefined;
+
+  /**
+   * weights of each output
+   *
+   * @generated from field: repeated odt.api.v1.WeightDiff channels = 9;
+   */
+  channels: WeightDiff[];
+};
+
+/**
+ * Describes the message odt.api.v1.LayerDiff.
+ * Use `create(LayerDiffSchema)` to create a new message.
+ */
+export declare const LayerDiffSchema: GenMessage<LayerDiff>;
+
+/**
+ * @generated from message odt.api.v1.DeleteSnapshotRequest
+ */
+export declare type DeleteSnapshotRequest = Message<"odt.api.v1.DeleteSnapshotRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes hash = 2;
+   */
+  hash: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.DeleteSnapshotRequest.
+ * Use `create(DeleteSnapshotRequestSchema)` to create a new message.
+ */
+export declare const DeleteSnapshotRequestSchema: GenMessage<DeleteSnapshotRequest>;
+
+/**
+ * @generated from message odt.api.v1.DeleteSnapshotResponse
+ */
+export declare type DeleteSnapshotResponse = Message<"odt.api.v1.DeleteSnapshotResponse"> & {
+};
+
+/**
+ * Describes the message odt.api.v1.DeleteSnapshotResponse.
+ * Use `create(DeleteSnapshotResponseSchema)` to create a new message.
+ */
+export declare const DeleteSnapshotResponseSchema: GenMessage<DeleteSnapshotResponse>;
+
+/**
+ * @generated from message odt.api.v1.PruneSnapshotsRequest
+ */
+export declare type PruneSnapshotsRequest = Message<"odt.api.v1.PruneSnapshotsRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * newest of each board and model; default: odtd.toml [retention] snapshots_keep
+   *
+   * @generated from field: optional uint32 keep = 2;
+   */
+  keep?: number | undefined;
+
+  /**
+   * only those older; default: [retention] snapshots_days
+   *
+   * @generated from field: optional uint32 older_than_s = 3;
+   */
+  olderThanS?: number | undefined;
+
+  /**
+   * @generated from field: bool dry_run = 4;
+   */
+  dryRun: boolean;
+};
+
+/**
+ * Describes the message odt.api.v1.PruneSnapshotsRequest.
+ * Use `create(PruneSnapshotsRequestSchema)` to create a new message.
+ */
+export declare const PruneSnapshotsRequestSchema: GenMessage<PruneSnapshotsRequest>;
+
+/**
+ * @generated from message odt.api.v1.PruneSnapshotsResponse
+ */
+export declare type PruneSnapshotsResponse = Message<"odt.api.v1.PruneSnapshotsResponse"> & {
+  /**
+   * @generated from field: repeated odt.api.v1.Snapshot pruned = 1;
+   */
+  pruned: Snapshot[];
+
+  /**
+   * that a purge of them frees
+   *
+   * @generated from field: uint64 bytes = 2;
+   */
+  bytes: bigint;
+
+  /**
+   * @generated from field: uint32 kept = 3;
+   */
+  kept: number;
+};
+
+/**
+ * Describes the message odt.api.v1.PruneSnapshotsResponse.
+ * Use `create(PruneSnapshotsResponseSchema)` to create a new message.
+ */
+export declare const PruneSnapshotsResponseSchema: GenMessage<PruneSnapshotsResponse>;
+
+/**
+ * @generated from message odt.api.v1.ExportSnapshotRequest
+ */
+export declare type ExportSnapshotRequest = Message<"odt.api.v1.ExportSnapshotRequest"> & {
+  /**
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * @generated from field: bytes snapshot = 2;
+   */
+  snapshot: Uint8Array;
+
+  /**
+   * @generated from field: odt.api.v1.WeightsFormat format = 3;
+   */
+  format: WeightsFormat;
+};
+
+/**
+ * Describes the message odt.api.v1.ExportSnapshotRequest.
+ * Use `create(ExportSnapshotRequestSchema)` to create a new message.
+ */
+export declare const ExportSnapshotRequestSchema: GenMessage<ExportSnapshotRequest>;
+
+/**
+ * @generated from message odt.api.v1.ExportSnapshotResponse
+ */
+export declare type ExportSnapshotResponse = Message<"odt.api.v1.ExportSnapshotResponse"> & {
+  /**
+   * SHA-256
+   *
+   * @generated from field: bytes blob = 1;
+   */
+  blob: Uint8Array;
+
+  /**
+   * @generated from field: uint64 bytes = 2;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message odt.api.v1.ExportSnapshotResponse.
+ * Use `create(ExportSnapshotResponseSchema)` to create a new message.
+ */
+export declare const ExportSnapshotResponseSchema: GenMessage<ExportSnapshotResponse>;
 
 /**
  * @generated from message odt.api.v1.AddSnapshotRequest
@@ -2035,6 +2928,13 @@ export declare type EvaluateRequest = Message<"odt.api.v1.EvaluateRequest"> & {
    * @generated from field: string split = 5;
    */
   split: string;
+
+  /**
+   * also which samples are wrong, and what was said of them (one by one: slower)
+   *
+   * @generated from field: bool samples = 6;
+   */
+  samples: boolean;
 };
 
 /**
@@ -2092,6 +2992,101 @@ export declare type GetEvaluationResponse = Message<"odt.api.v1.GetEvaluationRes
 export declare const GetEvaluationResponseSchema: GenMessage<GetEvaluationResponse>;
 
 /**
+ * @generated from message odt.api.v1.ListWrongSamplesRequest
+ */
+export declare type ListWrongSamplesRequest = Message<"odt.api.v1.ListWrongSamplesRequest"> & {
+  /**
+   * @generated from field: bytes evaluation_id = 1;
+   */
+  evaluationId: Uint8Array;
+
+  /**
+   * only those of this class
+   *
+   * @generated from field: optional uint32 label = 2;
+   */
+  label?: number | undefined;
+
+  /**
+   * only those said to be of this one
+   *
+   * @generated from field: optional uint32 said = 3;
+   */
+  said?: number | undefined;
+
+  /**
+   * pass over so many
+   *
+   * @generated from field: uint32 first = 4;
+   */
+  first: number;
+
+  /**
+   * 0: 100; at most 1000
+   *
+   * @generated from field: uint32 count = 5;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message odt.api.v1.ListWrongSamplesRequest.
+ * Use `create(ListWrongSamplesRequestSchema)` to create a new message.
+ */
+export declare const ListWrongSamplesRequestSchema: GenMessage<ListWrongSamplesRequest>;
+
+/**
+ * @generated from message odt.api.v1.ListWrongSamplesResponse
+ */
+export declare type ListWrongSamplesResponse = Message<"odt.api.v1.ListWrongSamplesResponse"> & {
+  /**
+   * @generated from field: repeated odt.api.v1.ListWrongSamplesResponse.Sample samples = 1;
+   */
+  samples: ListWrongSamplesResponse_Sample[];
+
+  /**
+   * that fit label and said
+   *
+   * @generated from field: uint32 total = 2;
+   */
+  total: number;
+};
+
+/**
+ * Describes the message odt.api.v1.ListWrongSamplesResponse.
+ * Use `create(ListWrongSamplesResponseSchema)` to create a new message.
+ */
+export declare const ListWrongSamplesResponseSchema: GenMessage<ListWrongSamplesResponse>;
+
+/**
+ * @generated from message odt.api.v1.ListWrongSamplesResponse.Sample
+ */
+export declare type ListWrongSamplesResponse_Sample = Message<"odt.api.v1.ListWrongSamplesResponse.Sample"> & {
+  /**
+   * in its split
+   *
+   * @generated from field: uint32 index = 1;
+   */
+  index: number;
+
+  /**
+   * @generated from field: uint32 label = 2;
+   */
+  label: number;
+
+  /**
+   * @generated from field: uint32 said = 3;
+   */
+  said: number;
+};
+
+/**
+ * Describes the message odt.api.v1.ListWrongSamplesResponse.Sample.
+ * Use `create(ListWrongSamplesResponse_SampleSchema)` to create a new message.
+ */
+export declare const ListWrongSamplesResponse_SampleSchema: GenMessage<ListWrongSamplesResponse_Sample>;
+
+/**
  * @generated from message odt.api.v1.InferRequest
  */
 export declare type InferRequest = Message<"odt.api.v1.InferRequest"> & {
@@ -2125,6 +3120,13 @@ export declare type InferRequest = Message<"odt.api.v1.InferRequest"> & {
    * @generated from field: uint32 count = 5;
    */
   count: number;
+
+  /**
+   * in place of a dataset: one sample by hand, source values in the model's order
+   *
+   * @generated from field: repeated float values = 6;
+   */
+  values: number[];
 };
 
 /**
@@ -3416,6 +4418,42 @@ export enum ModelInput {
 export declare const ModelInputSchema: GenEnum<ModelInput>;
 
 /**
+ * @generated from enum odt.api.v1.WeightsFormat
+ */
+export enum WeightsFormat {
+  /**
+   * odt_weights as it is
+   *
+   * @generated from enum value: WEIGHTS_FORMAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * an array for weights and offsets of each layer (numpy.load)
+   *
+   * @generated from enum value: WEIGHTS_FORMAT_NPZ = 1;
+   */
+  NPZ = 1,
+
+  /**
+   * a header of const arrays
+   *
+   * @generated from enum value: WEIGHTS_FORMAT_C = 2;
+   */
+  C = 2,
+
+  /**
+   * @generated from enum value: WEIGHTS_FORMAT_JSON = 3;
+   */
+  JSON = 3,
+}
+
+/**
+ * Describes the enum odt.api.v1.WeightsFormat.
+ */
+export declare const WeightsFormatSchema: GenEnum<WeightsFormat>;
+
+/**
  * @generated from enum odt.api.v1.CaptureTrigger
  */
 export enum CaptureTrigger {
@@ -3765,6 +4803,48 @@ export declare const RunService: GenService<{
     output: typeof CancelRunResponseSchema;
   },
   /**
+   * A new run of the same spec; refers to the old one (retry_of). FAILED_PRECONDITION unless that one FAILED or was
+   * CANCELLED.
+   *
+   * @generated from rpc odt.api.v1.RunService.RetryRun
+   */
+  retryRun: {
+    methodKind: "unary";
+    input: typeof RetryRunRequestSchema;
+    output: typeof RetryRunResponseSchema;
+  },
+  /**
+   * Priority and place of a run that waits for its board. FAILED_PRECONDITION: it waits no more.
+   *
+   * @generated from rpc odt.api.v1.RunService.ReorderRun
+   */
+  reorderRun: {
+    methodKind: "unary";
+    input: typeof ReorderRunRequestSchema;
+    output: typeof ReorderRunResponseSchema;
+  },
+  /**
+   * Of each board: who holds it, and the runs that are not over, in the order in which they will run.
+   *
+   * @generated from rpc odt.api.v1.RunService.ListQueues
+   */
+  listQueues: {
+    methodKind: "unary";
+    input: typeof ListQueuesRequestSchema;
+    output: typeof ListQueuesResponseSchema;
+  },
+  /**
+   * Emergency stop: every run that is not over is paused (or cancelled), evaluations end, and each board in session is
+   * told at once. The wish is durable before a board hears of it; a board that does not answer is told when it is back.
+   *
+   * @generated from rpc odt.api.v1.RunService.StopAll
+   */
+  stopAll: {
+    methodKind: "unary";
+    input: typeof StopAllRequestSchema;
+    output: typeof StopAllResponseSchema;
+  },
+  /**
    * Steers the precision of a layer (rule 1.12) in a running run with apt or apt_k_max; what came into force stands
    * in Run.steering, and a replay does the same.
    *
@@ -3834,7 +4914,7 @@ export declare const WeightsService: GenService<{
     output: typeof GetSnapshotResponseSchema;
   },
   /**
-   * Aliases and note.
+   * Aliases, note and pin.
    *
    * @generated from rpc odt.api.v1.WeightsService.UpdateSnapshot
    */
@@ -3854,7 +4934,8 @@ export declare const WeightsService: GenService<{
     output: typeof PullWeightsResponseSchema;
   },
   /**
-   * Puts a snapshot on a board (with its model, if missing). Refused while the board has an active run.
+   * Puts a snapshot on a board (with its model, if missing). Weights that the board holds and the store does not are
+   * kept as a snapshot first. Refused while the board has an active run.
    *
    * @generated from rpc odt.api.v1.WeightsService.RestoreWeights
    */
@@ -3862,6 +4943,67 @@ export declare const WeightsService: GenService<{
     methodKind: "unary";
     input: typeof RestoreWeightsRequestSchema;
     output: typeof RestoreWeightsResponseSchema;
+  },
+  /**
+   * The same for every board of a cohort; one that refuses or is away does not hold up the others.
+   *
+   * @generated from rpc odt.api.v1.WeightsService.RestoreCohort
+   */
+  restoreCohort: {
+    methodKind: "unary";
+    input: typeof RestoreCohortRequestSchema;
+    output: typeof RestoreCohortResponseSchema;
+  },
+  /**
+   * The snapshot, what it began as, and so on back to the model's own weights; each link of the chain checked.
+   *
+   * @generated from rpc odt.api.v1.WeightsService.ListSnapshotLog
+   */
+  listSnapshotLog: {
+    methodKind: "unary";
+    input: typeof ListSnapshotLogRequestSchema;
+    output: typeof ListSnapshotLogResponseSchema;
+  },
+  /**
+   * What differs between the weights of two snapshots. FAILED_PRECONDITION (OTHER_MODEL): of different models.
+   *
+   * @generated from rpc odt.api.v1.WeightsService.DiffSnapshots
+   */
+  diffSnapshots: {
+    methodKind: "unary";
+    input: typeof DiffSnapshotsRequestSchema;
+    output: typeof DiffSnapshotsResponseSchema;
+  },
+  /**
+   * Into the trash. FAILED_PRECONDITION: pinned, or in use (by whom).
+   *
+   * @generated from rpc odt.api.v1.WeightsService.DeleteSnapshot
+   */
+  deleteSnapshot: {
+    methodKind: "unary";
+    input: typeof DeleteSnapshotRequestSchema;
+    output: typeof DeleteSnapshotResponseSchema;
+  },
+  /**
+   * Puts into the trash what retention says: all but those pinned, with an alias of a person, in use, or among the
+   * newest of their board and model.
+   *
+   * @generated from rpc odt.api.v1.WeightsService.PruneSnapshots
+   */
+  pruneSnapshots: {
+    methodKind: "unary";
+    input: typeof PruneSnapshotsRequestSchema;
+    output: typeof PruneSnapshotsResponseSchema;
+  },
+  /**
+   * A file of the weights for other programs, a blob (GET /v1/blobs/HASH). ONNX: ExportOnnx.
+   *
+   * @generated from rpc odt.api.v1.WeightsService.ExportSnapshot
+   */
+  exportSnapshot: {
+    methodKind: "unary";
+    input: typeof ExportSnapshotRequestSchema;
+    output: typeof ExportSnapshotResponseSchema;
   },
   /**
    * Keeps odt_weights bytes from an upload as a snapshot.
@@ -3901,6 +5043,16 @@ export declare const WeightsService: GenService<{
     methodKind: "unary";
     input: typeof GetEvaluationRequestSchema;
     output: typeof GetEvaluationResponseSchema;
+  },
+  /**
+   * The samples that were said wrongly, in the order of the split. NOT_FOUND (NOT_RECORDED): without `samples`.
+   *
+   * @generated from rpc odt.api.v1.WeightsService.ListWrongSamples
+   */
+  listWrongSamples: {
+    methodKind: "unary";
+    input: typeof ListWrongSamplesRequestSchema;
+    output: typeof ListWrongSamplesResponseSchema;
   },
   /**
    * What the board says of a few samples, with the weights that it holds now. Refused while it has an active run.

@@ -432,6 +432,13 @@ export declare type Board = Message<"odt.api.v1.Board"> & {
    * @generated from field: bool restored = 28;
    */
   restored: boolean;
+
+  /**
+   * absent: nobody holds it
+   *
+   * @generated from field: odt.api.v1.Lease lease = 40;
+   */
+  lease?: Lease | undefined;
 };
 
 /**
@@ -439,6 +446,51 @@ export declare type Board = Message<"odt.api.v1.Board"> & {
  * Use `create(BoardSchema)` to create a new message.
  */
 export declare const BoardSchema: GenMessage<Board>;
+
+/**
+ * Who has a board to itself: a run, or an operation on its weights. A holder that shows no progress until it expires
+ * loses the board: its link is closed, and the next one gets it.
+ *
+ * @generated from message odt.api.v1.Lease
+ */
+export declare type Lease = Message<"odt.api.v1.Lease"> & {
+  /**
+   * id of the run or job; absent: an operation without one
+   *
+   * @generated from field: bytes holder = 1;
+   */
+  holder: Uint8Array;
+
+  /**
+   * "run", "evaluate", "restore", ...
+   *
+   * @generated from field: string what = 2;
+   */
+  what: string;
+
+  /**
+   * @generated from field: string actor = 3;
+   */
+  actor: string;
+
+  /**
+   * @generated from field: int64 since_time_us = 4;
+   */
+  sinceTimeUs: bigint;
+
+  /**
+   * moved on with each progress
+   *
+   * @generated from field: int64 expire_time_us = 5;
+   */
+  expireTimeUs: bigint;
+};
+
+/**
+ * Describes the message odt.api.v1.Lease.
+ * Use `create(LeaseSchema)` to create a new message.
+ */
+export declare const LeaseSchema: GenMessage<Lease>;
 
 /**
  * A board's non-volatile memory: two slots, of which the newest whole one counts.
@@ -1241,6 +1293,28 @@ export declare type Snapshot = Message<"odt.api.v1.Snapshot"> & {
    * @generated from field: odt.api.v1.Loss heldout_loss = 13;
    */
   heldoutLoss?: Loss | undefined;
+
+  /**
+   * Link of the hash chain: SHA-256 over this snapshot's hash, origin and step, and the chain of its parent
+   * (proto/README.md). Absent: kept before there were chains.
+   *
+   * @generated from field: bytes chain = 20;
+   */
+  chain: Uint8Array;
+
+  /**
+   * how it came here: "run", "pull", "upload", "automatic: before ..."
+   *
+   * @generated from field: string origin = 21;
+   */
+  origin: string;
+
+  /**
+   * never pruned, never deleted
+   *
+   * @generated from field: bool pinned = 22;
+   */
+  pinned: boolean;
 };
 
 /**
@@ -1537,6 +1611,13 @@ export declare type RunSpec = Message<"odt.api.v1.RunSpec"> & {
    * @generated from field: uint32 resume_deadline_s = 8;
    */
   resumeDeadlineS: number;
+
+  /**
+   * -100..100: of runs that wait for a board the highest goes first
+   *
+   * @generated from field: sint32 priority = 40;
+   */
+  priority: number;
 };
 
 /**
@@ -1544,6 +1625,206 @@ export declare type RunSpec = Message<"odt.api.v1.RunSpec"> & {
  * Use `create(RunSpecSchema)` to create a new message.
  */
 export declare const RunSpecSchema: GenMessage<RunSpec>;
+
+/**
+ * Measured by a run; 0: not yet.
+ *
+ * @generated from message odt.api.v1.RunTiming
+ */
+export declare type RunTiming = Message<"odt.api.v1.RunTiming"> & {
+  /**
+   * mean, by the board's clock
+   *
+   * @generated from field: uint32 step_us = 1;
+   */
+  stepUs: number;
+
+  /**
+   * of bulk transfers
+   *
+   * @generated from field: uint32 link_bytes_per_s = 2;
+   */
+  linkBytesPerS: number;
+
+  /**
+   * of an evaluation, with its transfer
+   *
+   * @generated from field: uint32 sample_us = 3;
+   */
+  sampleUs: number;
+
+  /**
+   * from epoch to epoch, by the host's clock, with everything
+   *
+   * @generated from field: uint32 epoch_us = 4;
+   */
+  epochUs: number;
+};
+
+/**
+ * Describes the message odt.api.v1.RunTiming.
+ * Use `create(RunTimingSchema)` to create a new message.
+ */
+export declare const RunTimingSchema: GenMessage<RunTiming>;
+
+/**
+ * How a run of these settings would go.
+ *
+ * @generated from message odt.api.v1.RunEstimate
+ */
+export declare type RunEstimate = Message<"odt.api.v1.RunEstimate"> & {
+  /**
+   * @generated from field: odt.api.v1.RunEstimate.Basis basis = 1;
+   */
+  basis: RunEstimate_Basis;
+
+  /**
+   * @generated from field: uint32 step_us = 2;
+   */
+  stepUs: number;
+
+  /**
+   * @generated from field: uint32 link_bytes_per_s = 3;
+   */
+  linkBytesPerS: number;
+
+  /**
+   * @generated from field: bool link_measured = 4;
+   */
+  linkMeasured: boolean;
+
+  /**
+   * @generated from field: uint32 steps = 5;
+   */
+  steps: number;
+
+  /**
+   * model, samples, batches
+   *
+   * @generated from field: uint64 send_bytes = 6;
+   */
+  sendBytes: bigint;
+
+  /**
+   * transfers, and the evaluation before training
+   *
+   * @generated from field: int64 prepare_us = 7;
+   */
+  prepareUs: bigint;
+
+  /**
+   * @generated from field: int64 train_us = 8;
+   */
+  trainUs: bigint;
+
+  /**
+   * after training
+   *
+   * @generated from field: int64 evaluate_us = 9;
+   */
+  evaluateUs: bigint;
+
+  /**
+   * from the first byte to the end, without waiting
+   *
+   * @generated from field: int64 total_us = 10;
+   */
+  totalUs: bigint;
+
+  /**
+   * of the runs before it on the board; -1: not known
+   *
+   * @generated from field: int64 queue_us = 11;
+   */
+  queueUs: bigint;
+
+  /**
+   * taken of the board's
+   *
+   * @generated from field: uint64 ram_bytes = 12;
+   */
+  ramBytes: bigint;
+
+  /**
+   * @generated from field: uint64 board_ram_bytes = 13;
+   */
+  boardRamBytes: bigint;
+
+  /**
+   * what the board would hold, and why
+   *
+   * @generated from field: string placement = 14;
+   */
+  placement: string;
+
+  /**
+   * that records and weights take, at most
+   *
+   * @generated from field: uint64 disk_bytes = 15;
+   */
+  diskBytes: bigint;
+
+  /**
+   * @generated from field: uint64 disk_free_bytes = 16;
+   */
+  diskFreeBytes: bigint;
+
+  /**
+   * @generated from field: repeated odt.api.v1.Reason warnings = 17;
+   */
+  warnings: Reason[];
+};
+
+/**
+ * Describes the message odt.api.v1.RunEstimate.
+ * Use `create(RunEstimateSchema)` to create a new message.
+ */
+export declare const RunEstimateSchema: GenMessage<RunEstimate>;
+
+/**
+ * @generated from enum odt.api.v1.RunEstimate.Basis
+ */
+export enum RunEstimate_Basis {
+  /**
+   * no figure: the board's clock is not known
+   *
+   * @generated from enum value: BASIS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * step time measured on this board with this model
+   *
+   * @generated from enum value: BASIS_THIS_BOARD = 1;
+   */
+  THIS_BOARD = 1,
+
+  /**
+   * on another board of this type with this model
+   *
+   * @generated from enum value: BASIS_SAME_CORE = 2;
+   */
+  SAME_CORE = 2,
+
+  /**
+   * on this board or its type with another model, by the instructions of both
+   *
+   * @generated from enum value: BASIS_SCALED = 3;
+   */
+  SCALED = 3,
+
+  /**
+   * instructions of the kernels and the clock of the board's type
+   *
+   * @generated from enum value: BASIS_PREDICTED = 4;
+   */
+  PREDICTED = 4,
+}
+
+/**
+ * Describes the enum odt.api.v1.RunEstimate.Basis.
+ */
+export declare const RunEstimate_BasisSchema: GenEnum<RunEstimate_Basis>;
 
 /**
  * @generated from message odt.api.v1.Run
@@ -1713,6 +1994,58 @@ export declare type Run = Message<"odt.api.v1.Run"> & {
    * @generated from field: string placement = 40;
    */
   placement: string;
+
+  /**
+   * the run that this one does again
+   *
+   * @generated from field: bytes retry_of = 60;
+   */
+  retryOf: Uint8Array;
+
+  /**
+   * as now: ReorderRun changes it
+   *
+   * @generated from field: sint32 priority = 61;
+   */
+  priority: number;
+
+  /**
+   * among those of one priority the lowest goes first
+   *
+   * @generated from field: sint64 queue_rank = 62;
+   */
+  queueRank: bigint;
+
+  /**
+   * when it will have ended, from measured times; 0: not known, or not training
+   *
+   * @generated from field: int64 eta_time_us = 63;
+   */
+  etaTimeUs: bigint;
+
+  /**
+   * @generated from field: odt.api.v1.RunTiming timing = 64;
+   */
+  timing?: RunTiming | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.GuardVerdict guard_verdict = 65;
+   */
+  guardVerdict: GuardVerdict;
+
+  /**
+   * the same for people, with the figures
+   *
+   * @generated from field: string verdict_text = 66;
+   */
+  verdictText: string;
+
+  /**
+   * what may make it worth less, e.g. TOO_FEW_SAMPLES
+   *
+   * @generated from field: repeated odt.api.v1.Reason warnings = 67;
+   */
+  warnings: Reason[];
 
   /**
    * newest state in the board's non-volatile memory that is known; 0: none
@@ -2249,6 +2582,25 @@ export declare type Evaluation = Message<"odt.api.v1.Evaluation"> & {
    * @generated from field: odt.api.v1.Scores scores = 12;
    */
   scores?: Scores | undefined;
+
+  /**
+   * SHA-256 of the wrong samples (ListWrongSamples); absent: none, or not asked for
+   *
+   * @generated from field: bytes wrong = 20;
+   */
+  wrong: Uint8Array;
+
+  /**
+   * per label: samples, and those said rightly
+   *
+   * @generated from field: repeated uint32 class_totals = 21;
+   */
+  classTotals: number[];
+
+  /**
+   * @generated from field: repeated uint32 class_correct = 22;
+   */
+  classCorrect: number[];
 };
 
 /**
@@ -3082,4 +3434,51 @@ export enum Policy {
  * Describes the enum odt.api.v1.Policy.
  */
 export declare const PolicySchema: GenEnum<Policy>;
+
+/**
+ * Which weights a run ended with.
+ *
+ * @generated from enum odt.api.v1.GuardVerdict
+ */
+export enum GuardVerdict {
+  /**
+   * the run has not come to its end
+   *
+   * @generated from enum value: GUARD_VERDICT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * those of best_step, better on held-out samples than the last
+   *
+   * @generated from enum value: GUARD_VERDICT_BEST = 1;
+   */
+  BEST = 1,
+
+  /**
+   * rolled back to those it began with: none was better
+   *
+   * @generated from enum value: GUARD_VERDICT_START = 2;
+   */
+  START = 2,
+
+  /**
+   * those of the last step: the best
+   *
+   * @generated from enum value: GUARD_VERDICT_LAST = 3;
+   */
+  LAST = 3,
+
+  /**
+   * those of the last step: no guard
+   *
+   * @generated from enum value: GUARD_VERDICT_OFF = 4;
+   */
+  OFF = 4,
+}
+
+/**
+ * Describes the enum odt.api.v1.GuardVerdict.
+ */
+export declare const GuardVerdictSchema: GenEnum<GuardVerdict>;
 
