@@ -4,6 +4,31 @@
 
 // Non-volatile memory of a board, on request.
 namespace odt::training {
+namespace {
+
+// Commits what the board holds now: one that restarts between two tries of the request, and comes
+// back with something else, does not commit that. A run under way moves on, so nothing is expected.
+asio::awaitable<Result<model::NvmInfo>> commit_held(Session session, bool moves_on) {
+  Hash held;
+  if (!moves_on) {
+    auto state = co_await session->get_state(false);
+    // A board with an image alone makes weights of it to tell their hash.
+    if (state.ok() && state->has_weights) state = co_await session->get_state(true);
+    if (!state.ok()) co_return state.status();
+    held = state->state_hash.is_zero() ? state->weights_hash : state->state_hash;
+  }
+  auto info = co_await session->nvm_commit(held);
+  const bool other = absl::IsFailedPrecondition(info.status()) && !held.is_zero();
+  if (!other && (!info.ok() || held.is_zero() || info->hash == held)) co_return info;
+  if (other) {
+    auto now = co_await session->get_state(true);
+    if (!now.ok() || now->state_hash == held || now->weights_hash == held) co_return info;
+  }
+  co_return with_reason(absl::AbortedError("the board holds another content than it did"),
+                        "CONTENT_CHANGED", "It has restarted, or was changed: look, then repeat.");
+}
+
+}  // namespace
 
 asio::awaitable<Result<model::NvmInfo>> Orchestrator::Impl::board_nvm(
     CallContext ctx, BoardUid uid, FleetControl::NvmAction action) {
@@ -28,7 +53,7 @@ asio::awaitable<Result<model::NvmInfo>> Orchestrator::Impl::board_nvm(
   if (!begun.ok()) co_return begun;
   Result<model::NvmInfo> info = absl::InternalError("not asked");
   if (commit) {
-    info = co_await session->nvm_commit(Hash{});
+    info = co_await commit_held(session, !slot(uid).queue.empty());
   } else {
     info = co_await session->nvm_erase();
   }

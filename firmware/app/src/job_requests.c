@@ -230,9 +230,10 @@ static bool step_now(app_t* app, const odt_samples_t* batch, odt_error_t* err) {
   return true;
 }
 
-/* The step comes when a commit to non-volatile memory is over. */
+/* The step comes when a commit to non-volatile memory is over. Never 0, which were an answer. */
 static void accept(const app_t* app, response_t* r) {
-  r->accepted_ms = (app->job.step_us + 999u) / 1000u + nvm_left_ms(app);
+  const uint32_t ms = (app->job.step_us + 999u) / 1000u + nvm_left_ms(app);
+  r->accepted_ms = ms > 0 ? ms : 1u;
 }
 
 bool job_step_later(app_t* app) {

@@ -26,7 +26,7 @@ enum class Fault : std::uint8_t {
   kPowerCycle,
   kDaemonKill
 };
-enum class Operation : std::uint8_t { kTrain, kPull, kPush };
+enum class Operation : std::uint8_t { kTrain, kPull, kPush, kCommit };
 
 const std::vector<std::pair<Fault, const char*>>& faults();  // without kNone
 const std::vector<std::pair<Operation, const char*>>& operations();
@@ -54,6 +54,7 @@ class FaultMatrix {
 
   std::unique_ptr<VirtualData> empty_, trained_;
   Hash state_, weights_;  // of the undisturbed run
+  Hash older_;            // weights of a shorter one
   std::map<std::pair<Operation, std::uint64_t>, std::int64_t> durations_;
 };
 

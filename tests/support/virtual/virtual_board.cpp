@@ -7,6 +7,12 @@ namespace {
 
 constexpr std::uint8_t kPowerOn = 1, kRequested = 2, kWatchdog = 3;  // ResetReason
 
+Hash hash_of(const app_nvm_head_t& head) {
+  Hash hash;
+  std::copy_n(head.hash, sizeof head.hash, hash.bytes.begin());
+  return hash;
+}
+
 VirtualBoard* board_of(void* ctx) { return static_cast<VirtualBoard*>(ctx); }
 
 }  // namespace
@@ -17,7 +23,8 @@ VirtualBoard::VirtualBoard(BoardSetup setup)
       setup_(std::move(setup)),
       arena_(setup_.arena / 8),
       epochs_(setup_.epochs),
-      random_(setup_.seed) {
+      random_(setup_.seed),
+      nvm_(setup_.nvm, setup_.seed * 3) {
   config_.board = name_.c_str();
   config_.core = "host";
   config_.uid = setup_.uid.bytes.data();
@@ -47,6 +54,20 @@ VirtualBoard::VirtualBoard(BoardSetup setup)
   hal_.now_ms = [](void* ctx) { return board_of(ctx)->clock_us() / 1000; };
   hal_.entropy = [](void* ctx) { return board_of(ctx)->boot_seed_; };
   hal_.reset = [](void* ctx) { board_of(ctx)->reset_asked_ = true; };
+  add_nvm();
+}
+
+void VirtualBoard::add_nvm() {
+  hal_nvm_t* memory = nvm_.hal();
+  hal_.nvm = memory;
+  if (memory == nullptr) return;
+  memory->read = [](void* ctx, std::uint32_t at, std::uint8_t* out, std::uint32_t n) {
+    return board_of(ctx)->nvm_.read(at, out, n);
+  };
+  memory->write = [](void* ctx, std::uint32_t at, const std::uint8_t* data, std::uint32_t n) {
+    return board_of(ctx)->nvm_.write(at, data, n);
+  };
+  memory->erase = [](void* ctx, std::uint32_t at) { return board_of(ctx)->nvm_.erase(at); };
 }
 
 std::uint32_t VirtualBoard::clock_us() const {
@@ -64,7 +85,19 @@ void VirtualBoard::boot(std::int64_t now, std::uint8_t reason) {
   ++boots_;
   config_.reset_reason = reason;
   config_.reset_count = reason == kPowerOn ? 0 : config_.reset_count + 1;
+  nvm_.begin(now);
   app_init(app_.get(), &config_, &hal_);
+  look_at_restored();
+}
+
+void VirtualBoard::look_at_restored() {
+  const Hash held = app_->nvm.restored ? hash_of(app_->nvm.newest) : Hash{};
+  restored_.push_back(held);
+  if (held != newest_ && (under_way_.is_zero() || held != under_way_))
+    lost_commits_.push_back("boot " + std::to_string(boots_) + " has " + held.hex() +
+                            ", before were " + newest_.hex() + " and " + under_way_.hex());
+  newest_ = held;
+  under_way_ = Hash{};
 }
 
 void VirtualBoard::power_on(std::int64_t now) {
@@ -73,12 +106,18 @@ void VirtualBoard::power_on(std::int64_t now) {
   boot(now, kPowerOn);
 }
 
-void VirtualBoard::power_off() {
+// A write that is under way when the power goes is torn.
+void VirtualBoard::power_off(std::int64_t now) {
+  nvm_.cut(now);
   powered_ = false;
   to_board.clear();
 }
 
-void VirtualBoard::reset(std::int64_t now) { boot(now, kWatchdog); }
+// A chip's own flash stops with the chip; an EEPROM ends the page that it has.
+void VirtualBoard::reset(std::int64_t now) {
+  if (setup_.nvm.unit != 0) nvm_.cut(now);
+  boot(now, kWatchdog);
+}
 
 void VirtualBoard::link_came() {
   if (powered_) app_link_reset(app_.get());
@@ -104,11 +143,14 @@ void VirtualBoard::run(std::int64_t now) {
   now_ = now;
   if (!listened) to_host.clear();
   const std::uint32_t before = steps();
+  nvm_.begin(now);
   busy_ = app_poll(app_.get());
+  newest_ = hash_of(app_->nvm.newest);
+  under_way_ = app_->nvm.work != 0 ? hash_of(app_->nvm.next) : Hash{};
   if (reset_asked_) return boot(now, kRequested);
   const bool stepped = steps() != before;
-  next_turn_ = now + setup_.turn_us + (stepped ? setup_.step_us : 0);
-  idle_until_ = now + std::int64_t{APP_IDLE_MS} * 1000;
+  next_turn_ = nvm_.end() + setup_.turn_us + (stepped ? setup_.step_us : 0);
+  idle_until_ = nvm_.end() + std::int64_t{APP_IDLE_MS} * 1000;
 }
 
 }  // namespace odt::test

@@ -126,7 +126,7 @@ void VirtualWorld::cut(std::size_t number, std::int64_t for_us) {
 
 void VirtualWorld::power_cycle(std::size_t number, std::int64_t off_us) {
   Place& place = *places_[number];
-  place.board->power_off();
+  place.board->power_off(time_.elapsed_us());
   place.board->to_host.clear();
   if (place.tcp) hang_up(number);
   after(off_us, [this, &place] { place.board->power_on(time_.elapsed_us()); });
