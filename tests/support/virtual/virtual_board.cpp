@@ -1,6 +1,7 @@
 #include "support/virtual/virtual_board.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace odt::test {
 namespace {
@@ -96,7 +97,7 @@ void VirtualBoard::look_at_restored() {
   if (held != newest_ && (under_way_.is_zero() || held != under_way_))
     lost_commits_.push_back("boot " + std::to_string(boots_) + " has " + held.hex() +
                             ", before were " + newest_.hex() + " and " + under_way_.hex());
-  newest_ = held;
+  newest_ = before_ = held;
   under_way_ = Hash{};
 }
 
@@ -106,16 +107,22 @@ void VirtualBoard::power_on(std::int64_t now) {
   boot(now, kPowerOn);
 }
 
+void VirtualBoard::cut_nvm(std::int64_t now) {
+  // The last page of a commit was still being written: it has not ended.
+  if (now < nvm_.end() && newest_ != before_) under_way_ = std::exchange(newest_, before_);
+  nvm_.cut(now);
+}
+
 // A write that is under way when the power goes is torn.
 void VirtualBoard::power_off(std::int64_t now) {
-  nvm_.cut(now);
+  cut_nvm(now);
   powered_ = false;
   to_board.clear();
 }
 
 // A chip's own flash stops with the chip; an EEPROM ends the page that it has.
 void VirtualBoard::reset(std::int64_t now) {
-  if (setup_.nvm.unit != 0) nvm_.cut(now);
+  if (setup_.nvm.unit != 0) cut_nvm(now);
   boot(now, kWatchdog);
 }
 
@@ -145,7 +152,7 @@ void VirtualBoard::run(std::int64_t now) {
   const std::uint32_t before = steps();
   nvm_.begin(now);
   busy_ = app_poll(app_.get());
-  newest_ = hash_of(app_->nvm.newest);
+  before_ = std::exchange(newest_, hash_of(app_->nvm.newest));
   under_way_ = app_->nvm.work != 0 ? hash_of(app_->nvm.next) : Hash{};
   if (reset_asked_) return boot(now, kRequested);
   const bool stepped = steps() != before;

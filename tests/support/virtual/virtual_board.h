@@ -51,6 +51,7 @@ class VirtualBoard {
  private:
   void add_nvm();
   void look_at_restored();
+  void cut_nvm(std::int64_t now);
   void boot(std::int64_t now, std::uint8_t reason);
   std::uint32_t clock_us() const;
   std::uint32_t steps() const;
@@ -69,7 +70,7 @@ class VirtualBoard {
   VirtualNvm nvm_;
   std::vector<Hash> restored_;
   std::vector<std::string> lost_commits_;
-  Hash newest_, under_way_;  // commits, when the board last ran
+  Hash newest_, before_, under_way_;  // commits: when the board last ran, before that, and begun
   bool powered_ = false, busy_ = false, reset_asked_ = false;
 };
 
