@@ -678,6 +678,13 @@ export declare type Port = Message<"odt.api.v1.Port"> & {
    * @generated from field: odt.api.v1.Meta meta = 14;
    */
   meta?: Meta | undefined;
+
+  /**
+   * the board that belongs there; absent: any
+   *
+   * @generated from field: bytes expect_uid = 15;
+   */
+  expectUid: Uint8Array;
 };
 
 /**
@@ -1613,6 +1620,13 @@ export declare type RunSpec = Message<"odt.api.v1.RunSpec"> & {
   resumeDeadlineS: number;
 
   /**
+   * On the samples that the board captured and labelled, which stay there; dataset_id is absent.
+   *
+   * @generated from field: bool captured = 9;
+   */
+  captured: boolean;
+
+  /**
    * -100..100: of runs that wait for a board the highest goes first
    *
    * @generated from field: sint32 priority = 40;
@@ -2081,6 +2095,13 @@ export enum Run_ReplayVerdict {
    * @generated from enum value: REPLAY_VERDICT_DIFFERENT = 2;
    */
   DIFFERENT = 2,
+
+  /**
+   * of captured samples, which never left the board
+   *
+   * @generated from enum value: REPLAY_VERDICT_NOT_POSSIBLE = 3;
+   */
+  NOT_POSSIBLE = 3,
 }
 
 /**
