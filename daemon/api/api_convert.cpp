@@ -397,6 +397,7 @@ v1::Run to_proto(const model::Run& run) {
   out.set_train_samples(run.train_samples);
   out.set_replay(static_cast<v1::Run::ReplayVerdict>(run.replay));
   out.set_placement(clean_text(run.placement));
+  out.set_pinned(run.pinned);
   if (!run.nvm_points.empty()) out.set_nvm_step(run.nvm_points.back().step);
   for (const auto& steer : run.steering) {
     auto* item = out.add_steering();

@@ -4,6 +4,7 @@
 #include "model/device.h"
 #include "model/event.h"
 #include "odt/api/v1/services.pb.h"
+#include "odt/api/v1/storage.pb.h"
 #include "odt/api/v1/types.pb.h"
 
 // The only place where domain types become messages of the API, and back. Texts are made clean

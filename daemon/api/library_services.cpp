@@ -86,7 +86,7 @@ void add_model_changes(ApiService& service, Deps& deps) {
       "DeleteModel", [&deps](const Call& call, const v1::DeleteModelRequest& request,
                              Reply<v1::DeleteModelResponse> reply) {
         ODT_FIELD(const Hash hash, hash_field(request.hash(), "hash"));
-        deps.control.commit(batch_of(call, store::Delete{"model", hash.str()}),
+        deps.control.commit(batch_of(call, store::Trash{"model", hash.str()}),
                             [reply, hash](const auto& committed) {
                               if (!committed.ok())
                                 return reply(not_found(committed.status(), "model", hash.hex()));
@@ -202,7 +202,7 @@ void add_datasets(ApiService& service, Deps& deps) {
       "DeleteDataset", [&deps](const Call& call, const v1::DeleteDatasetRequest& request,
                                Reply<v1::DeleteDatasetResponse> reply) {
         ODT_FIELD(const Uuid id, uuid_field(request.id(), "id"));
-        deps.control.commit(batch_of(call, store::Delete{"dataset", id.str()}),
+        deps.control.commit(batch_of(call, store::Trash{"dataset", id.str()}),
                             [reply, id](const auto& committed) {
                               if (!committed.ok())
                                 return reply(not_found(committed.status(), "dataset", id.hex()));

@@ -51,6 +51,7 @@ ServicePtr make_run_service(Deps& deps);
 ServicePtr make_weights_service(Deps& deps);
 ServicePtr make_job_service(Deps& deps);
 ServicePtr make_watch_service(Deps& deps);
+ServicePtr make_storage_service(Deps& deps);
 ServicePtr make_system_service(Deps& deps);
 
 // All of odt.api.v1. `deps` outlives them.

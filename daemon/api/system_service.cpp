@@ -51,6 +51,7 @@ std::vector<ServicePtr> make_services(Deps& deps) {
   services.push_back(make_weights_service(deps));
   services.push_back(make_job_service(deps));
   services.push_back(make_watch_service(deps));
+  services.push_back(make_storage_service(deps));
   services.push_back(make_system_service(deps));
   return services;
 }

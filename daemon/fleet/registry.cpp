@@ -88,13 +88,7 @@ Status Registry::load() {
     auto page = control_.call_sync([query](store::ControlStore& s) { return s.boards(query); });
     if (!page.ok()) return page.status();
     for (auto& board : page->items) {
-      BoardEntry entry;
-      entry.board = board;
-      entry.board.status = model::BoardStatus::kOffline;
-      entry.board.online_since_time_us = 0;
-      entry.board.run_id = Uuid{};
-      entry.stored = true;
-      boards_[board.uid] = std::move(entry);
+      add_stored(std::move(board));
     }
     query.page_token = page->next_token;
   } while (!query.page_token.empty());
@@ -375,7 +369,7 @@ asio::awaitable<Status> Registry::forget(CallContext ctx, BoardUid uid) {
   batch.command_id = ctx.command_id;
   batch.request_id = ctx.request_id;
   batch.response = uid.str();
-  batch.changes.push_back(store::Delete{"board", uid.str()});
+  batch.changes.push_back(store::Trash{"board", uid.str()});
   auto events = co_await control_.commit(std::move(batch));
   if (!events.ok()) co_return events.status();
   if (auto now = boards_.find(uid);
@@ -383,6 +377,21 @@ asio::awaitable<Status> Registry::forget(CallContext ctx, BoardUid uid) {
     boards_.erase(now);
   publish_view();
   co_return absl::OkStatus();
+}
+
+void Registry::remember(model::Board board) {
+  if (boards_.contains(board.uid)) return;
+  add_stored(std::move(board));
+  publish_view();
+}
+
+void Registry::add_stored(model::Board board) {
+  BoardEntry& entry = boards_[board.uid];
+  entry.board = std::move(board);
+  entry.board.status = model::BoardStatus::kOffline;
+  entry.board.online_since_time_us = 0;
+  entry.board.run_id = Uuid{};
+  entry.stored = true;
 }
 
 void Registry::note_state(const BoardUid& uid, const model::DeviceState& state) {

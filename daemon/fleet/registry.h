@@ -65,6 +65,8 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   asio::awaitable<Result<model::Board>> edit(CallContext ctx, BoardUid uid, BoardEdit edit);
   // Errors: NOT_FOUND, FAILED_PRECONDITION (online or with an active run).
   asio::awaitable<Status> forget(CallContext ctx, BoardUid uid);
+  // A board that the store has again; nothing where it is known.
+  void remember(model::Board board);
   // Errors: INVALID_ARGUMENT (neither an absolute path nor "tcp:host:port").
   asio::awaitable<Result<model::Port>> adopt(CallContext ctx, std::string path, std::uint32_t baud,
                                              BoardUid expect_uid);
@@ -121,6 +123,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   asio::awaitable<void> board_down(BoardUid uid, std::uint64_t generation, Status why);
   asio::awaitable<Result<model::Board>> put_board(model::Board value, std::string actor,
                                                   Uuid command_id, std::string request_id);
+  void add_stored(model::Board board);
   void apply_hello(BoardEntry& entry, const model::HelloInfo& hello);
   std::string free_name(const model::HelloInfo& hello) const;
   bool name_taken(const std::string& name, const BoardUid& except) const;

@@ -227,6 +227,7 @@ ODT_STORE_BODY(model::RunEvent)
 ODT_STORE_BODY(model::EpochResult)
 ODT_STORE_BODY(model::Warning)
 ODT_STORE_BODY(model::BoardCommand)
+ODT_STORE_BODY(TrashRecord)
 #undef ODT_STORE_BODY
 
 }  // namespace odt::store

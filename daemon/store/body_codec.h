@@ -13,7 +13,7 @@ namespace odt::store {
 inline constexpr int kBodyVersion = 1;
 
 // T: Board, Port, Model, Dataset, DerivedSamples, Snapshot, Evaluation, Job, Upload, Run, RunEvent,
-// EpochResult, Warning, BoardCommand of odt::model.
+// EpochResult, Warning, BoardCommand of odt::model; TrashRecord.
 template <typename T>
 std::string to_body(const T& value);
 // Errors: DATA_LOSS (not JSON, wrong type or range of a field).

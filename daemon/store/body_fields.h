@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model/event.h"
+#include "store/keys.h"
 
 // Names of every stored field, once for writing and reading: visitor(name, member). A name is on
 // disk: never give one another meaning. Inside of body_codec.cpp.
@@ -334,6 +335,7 @@ void fields(V& f, model::Run& v) {
   f("steering", v.steering);
   f("placement", v.placement);
   f("nvm_points", v.nvm_points);
+  f("pinned", v.pinned);
   f("attempt_step", v.attempt_step);
   f("retry_of", v.retry_of);
   f("priority", v.priority);
@@ -414,6 +416,14 @@ void fields(V& f, model::BoardCommand& v) {
   f("state", v.state);
   f("deadline_us", v.deadline_us);
   f("run_id", v.run_id);
+}
+template <typename V>
+void fields(V& f, TrashRecord& v) {
+  f("kind", v.kind);
+  f("name", v.name);
+  f("actor", v.actor);
+  f("time_us", v.time_us);
+  f("body", v.body);
 }
 
 }  // namespace odt::store

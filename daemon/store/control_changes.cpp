@@ -289,10 +289,7 @@ Status ControlEngine::apply(Transaction& tx, const Delete& c) {
   ODT_ASSIGN(const std::optional<Row> row, rows_->get(kind, c.key));
   if (!row) return absl::NotFoundError(absl::StrCat("no ", c.kind, " ", show_key(kind, c.key)));
   ODT_TRY(refuse_if_used(kind, c.key));
-  if (kind == Kind::kSnapshot) {
-    ODT_ASSIGN(const model::Snapshot value, from_body<model::Snapshot>(row->body));
-    for (const std::string& alias : value.aliases) ODT_TRY(rows_->erase(Kind::kAlias, alias));
-  }
+  if (kind == Kind::kSnapshot) ODT_TRY(drop_aliases(*row));
   ODT_TRY(rows_->erase(kind, c.key));
   if (kind == Kind::kUpload) return {};  // uploads have no events
   return append(tx, kind, c.key, model::Deleted{c.kind, c.key}, true);

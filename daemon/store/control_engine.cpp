@@ -48,8 +48,8 @@ Result<T> ControlEngine::get(Kind kind, const std::string& key, const std::strin
   return from_body<T>(row->body);
 }
 
-template <typename T>
-Result<Page<T>> ControlEngine::list(Kind kind, const ListQuery& q, bool descending) {
+Result<std::vector<Row>> ControlEngine::page_rows(Kind kind, const ListQuery& q, bool descending,
+                                                  std::string& next_token) {
   if (q.page_size < 1 || q.page_size > 1000)
     return absl::InvalidArgumentError(
         absl::StrCat("page_size is ", q.page_size, "; it must be 1 to 1000"));
@@ -58,16 +58,31 @@ Result<Page<T>> ControlEngine::list(Kind kind, const ListQuery& q, bool descendi
     ODT_ASSIGN(after, parse_page_token(q.page_token));
   }
   ODT_ASSIGN(std::vector<Row> rows, rows_->list(kind, after, descending, q.page_size + 1));
-  Page<T> page;
   if (rows.size() > q.page_size) {
     rows.pop_back();
-    page.next_token = page_token(rows.back());
+    next_token = page_token(rows.back());
   }
+  return rows;
+}
+
+template <typename T>
+Result<Page<T>> ControlEngine::page_of(Kind kind, const ListQuery& q, bool descending,
+                                       Result<T> (*convert)(const Row&)) {
+  Page<T> page;
+  ODT_ASSIGN(const std::vector<Row> rows, page_rows(kind, q, descending, page.next_token));
   for (const Row& row : rows) {
-    ODT_ASSIGN(T value, from_body<T>(row.body));
+    ODT_ASSIGN(T value, convert(row));
     page.items.push_back(std::move(value));
   }
   return page;
+}
+template Result<Page<TrashItem>> ControlEngine::page_of(Kind kind, const ListQuery& q,
+                                                        bool descending,
+                                                        Result<TrashItem> (*convert)(const Row&));
+
+template <typename T>
+Result<Page<T>> ControlEngine::list(Kind kind, const ListQuery& q, bool descending) {
+  return page_of<T>(kind, q, descending, [](const Row& row) { return from_body<T>(row.body); });
 }
 
 template <typename T>
@@ -202,6 +217,9 @@ Result<model::EventBody> ControlEngine::body_of(const EventRow& event) {
   if (!row) {
     for (const KindName& k : kKindNames)
       if (k.kind == event.kind) return model::Deleted{k.name, event.key};
+    // A run, or a record of one that was purged.
+    if (event.kind == Kind::kRun || event.kind == Kind::kRunEvent || event.kind == Kind::kEpoch)
+      return model::Deleted{"run", event.key.substr(0, Uuid().str().size())};
     return absl::DataLossError(
         absl::StrCat("control.db: event ", event.seq, " refers to a record that is not there"));
   }

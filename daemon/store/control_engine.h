@@ -45,6 +45,10 @@ class ControlEngine : public ControlStore {
   Result<std::vector<model::BoardCommand>> open_commands(const BoardUid& uid) override;
   Result<model::Upload> upload(const Uuid& id) override;
   Result<std::string> setting(const std::string& key) override;
+  Result<Page<TrashItem>> trash(const ListQuery& q) override;
+  Result<TrashItem> trash_item(const std::string& kind, const std::string& key) override;
+  Result<std::set<Hash>> named_hashes(
+      const std::set<std::pair<std::string, std::string>>& without) override;
   Result<std::string> find_request(const std::string& actor,
                                    const std::string& request_id) override;
   Result<std::vector<model::Event>> events_from(std::int64_t first, std::uint32_t limit) override;
@@ -67,6 +71,11 @@ class ControlEngine : public ControlStore {
   Result<T> get(Kind kind, const std::string& key, const std::string& shown);
   template <typename T>
   Result<Page<T>> list(Kind kind, const ListQuery& q, bool descending);
+  template <typename T>
+  Result<Page<T>> page_of(Kind kind, const ListQuery& q, bool descending,
+                          Result<T> (*convert)(const Row&));
+  Result<std::vector<Row>> page_rows(Kind kind, const ListQuery& q, bool descending,
+                                     std::string& next_token);
   template <typename T>
   Result<std::vector<T>> all(Result<std::vector<Row>> rows);
 
@@ -99,6 +108,15 @@ class ControlEngine : public ControlStore {
   Status apply(Transaction& tx, const PutUpload& c);
   Status apply(Transaction& tx, const PutSetting& c);
   Status apply(Transaction& tx, const Delete& c);
+  Status apply(Transaction& tx, const Trash& c);
+  Status apply(Transaction& tx, const Untrash& c);
+  Status apply(Transaction& tx, const Purge& c);
+  Status drop_aliases(const Row& snapshot);
+  template <typename T>
+  Status put_back(Transaction& tx, Kind kind, const std::string& key, const std::string& body);
+  Status erase_all(Kind kind, const std::string& prefix);
+  Status erase_derived(const std::string& content, const std::string& model);
+  Status refuse_if_any_run(Kind kind, const std::string& key);
 
   Status append_run_event(Transaction& tx, model::RunEvent event);
   Status take_alias(Transaction& tx, const std::string& alias, const Hash& by);

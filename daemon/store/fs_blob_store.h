@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "store/store.h"
@@ -19,12 +21,19 @@ class FsBlobStore final : public BlobStore {
   Result<std::string> get(const Hash& hash) override;
   Result<std::string> path(const Hash& hash) override;
   bool has(const Hash& hash) override;
+  Result<std::vector<Entry>> list() override;
+  Result<bool> remove_unused(const Hash& hash, std::int64_t since_us) override;
 
  private:
   explicit FsBlobStore(std::string folder) : folder_(std::move(folder)) {}
+  bool there(const Hash& hash) const;
   std::string file_of(const Hash& hash) const;
   Status make_folder_of(const Hash& hash) const;
   std::string folder_;
+  std::mutex mutex_;
+  // When this process last wrote a blob or was told that it is there: somebody may be about to
+  // refer to it. Removal and these stamps exclude each other.
+  std::map<Hash, std::int64_t> used_us_;
 };
 
 }  // namespace odt::store

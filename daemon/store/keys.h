@@ -48,6 +48,33 @@ inline constexpr KindName kKindNames[] = {
     {Kind::kDataset, "dataset"}, {Kind::kSnapshot, "snapshot"}, {Kind::kUpload, "upload"},
 };
 
+inline Result<Hash> hash_from_hex(std::string_view hex) {
+  ODT_ASSIGN(const Bytes raw, from_hex(hex));
+  return Hash::from_bytes({reinterpret_cast<const char*>(raw.data()), raw.size()});
+}
+
+struct TrashKind {
+  Kind kind;
+  const char* name;
+};
+// Kinds that have a trash, with their names in store::Trash and model::Deleted.
+inline constexpr TrashKind kTrashed[] = {
+    {Kind::kBoard, "board"},       {Kind::kModel, "model"}, {Kind::kDataset, "dataset"},
+    {Kind::kSnapshot, "snapshot"}, {Kind::kRun, "run"},
+};
+
+inline std::string trash_key(Kind kind, const std::string& key) {
+  return static_cast<char>(kind) + key;
+}
+
+// What a kTrash row holds: the row that it was, and who threw it away.
+struct TrashRecord {
+  std::uint32_t kind = 0;  // number of Kind
+  std::string name, actor;
+  std::int64_t time_us = 0;
+  std::string body;
+};
+
 // For messages: text keys as they are, raw ones as hex.
 inline std::string show_key(Kind kind, const std::string& key) {
   if (kind == Kind::kPort || kind == Kind::kSetting || kind == Kind::kAlias) return key;

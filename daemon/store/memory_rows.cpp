@@ -81,6 +81,11 @@ Result<std::vector<Row>> MemoryRows::active(Kind kind) {
   return out;
 }
 
+Status MemoryRows::each(const std::function<void(Kind, const Row&)>& seen) {
+  for (const auto& [key, row] : rows_) seen(key.first, row);
+  return {};
+}
+
 Status MemoryRows::append_event(const EventRow& event) {
   undo_.push_back([this] { events_.pop_back(); });
   events_.push_back(event);

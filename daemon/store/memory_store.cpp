@@ -67,10 +67,19 @@ Result<std::uint64_t> MemoryTelemetryStore::size_bytes() {
   return size_ * sizeof(model::TelemetryFrame);
 }
 
+Result<std::uint64_t> MemoryTelemetryStore::erase(const Uuid& run) {
+  const auto found = runs_.find(run);
+  if (found == runs_.end()) return 0;
+  const std::size_t frames = found->second.size();
+  size_ -= frames;
+  runs_.erase(found);
+  return frames;
+}
+
 Result<Hash> MemoryBlobStore::put(std::string_view content) {
   const Hash hash = sha256(content);
   std::lock_guard lock(mutex_);
-  blobs_.try_emplace(hash, content);
+  blobs_[hash] = {std::string(content), SystemClock().now_us()};
   return hash;
 }
 
@@ -82,16 +91,14 @@ Status MemoryBlobStore::adopt(const std::string& path, const Hash& hash) {
   if (got != hash)
     return absl::InvalidArgumentError(path + ": SHA-256 is " + got.hex() + ", expected " +
                                       hash.hex());
-  std::lock_guard lock(mutex_);
-  blobs_.try_emplace(hash, std::move(content));
-  return {};
+  return put(content).status();
 }
 
 Result<std::string> MemoryBlobStore::get(const Hash& hash) {
   std::lock_guard lock(mutex_);
   const auto it = blobs_.find(hash);
   if (it == blobs_.end()) return absl::NotFoundError("no blob " + hash.hex());
-  return it->second;
+  return it->second.content;
 }
 
 Result<std::string> MemoryBlobStore::path(const Hash&) {
@@ -100,7 +107,25 @@ Result<std::string> MemoryBlobStore::path(const Hash&) {
 
 bool MemoryBlobStore::has(const Hash& hash) {
   std::lock_guard lock(mutex_);
-  return blobs_.contains(hash);
+  const auto it = blobs_.find(hash);
+  if (it == blobs_.end()) return false;
+  it->second.used_us = SystemClock().now_us();
+  return true;
+}
+
+Result<std::vector<BlobStore::Entry>> MemoryBlobStore::list() {
+  std::lock_guard lock(mutex_);
+  std::vector<Entry> out;
+  for (const auto& [hash, blob] : blobs_) out.push_back({hash, blob.content.size(), blob.used_us});
+  return out;
+}
+
+Result<bool> MemoryBlobStore::remove_unused(const Hash& hash, std::int64_t since_us) {
+  std::lock_guard lock(mutex_);
+  const auto it = blobs_.find(hash);
+  if (it == blobs_.end() || it->second.used_us > since_us) return false;
+  blobs_.erase(it);
+  return true;
 }
 
 }  // namespace odt::store

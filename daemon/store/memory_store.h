@@ -20,6 +20,7 @@ class MemoryTelemetryStore final : public TelemetryStore {
   Status append(const std::vector<model::TelemetryFrame>& frames) override;
   Result<Frames> read(const Range& range) override;
   Result<std::uint64_t> size_bytes() override;
+  Result<std::uint64_t> erase(const Uuid& run) override;
 
  private:
   using Key = std::pair<std::uint32_t, std::uint32_t>;  // attempt, step
@@ -34,10 +35,16 @@ class MemoryBlobStore final : public BlobStore {
   Result<std::string> get(const Hash& hash) override;
   Result<std::string> path(const Hash& hash) override;  // UNIMPLEMENTED: there is no file
   bool has(const Hash& hash) override;
+  Result<std::vector<Entry>> list() override;
+  Result<bool> remove_unused(const Hash& hash, std::int64_t since_us) override;
 
  private:
+  struct Blob {
+    std::string content;
+    std::int64_t used_us = 0;
+  };
   std::mutex mutex_;
-  std::map<Hash, std::string> blobs_;
+  std::map<Hash, Blob> blobs_;
 };
 
 }  // namespace odt::store

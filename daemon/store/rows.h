@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ enum class Kind : std::uint8_t {
   kUpload = 14,
   kSetting = 15,
   kAlias = 16,  // key: alias; body: hash of the snapshot that has it
+  kTrash = 27,  // key: number of the kind as one byte, key there; body: TrashRecord
 };
 
 struct Row {
@@ -70,6 +72,8 @@ class Rows {
   // Keys that begin with `prefix`, ascending by key; `last`: only the last one.
   virtual Result<std::vector<Row>> with_prefix(Kind kind, const std::string& prefix, bool last) = 0;
   virtual Result<std::vector<Row>> active(Kind kind) = 0;  // ascending by key
+  // Every row of every kind, in no order; `seen` does not change rows.
+  virtual Status each(const std::function<void(Kind, const Row&)>& seen) = 0;
 
   virtual Status append_event(const EventRow& event) = 0;
   virtual Result<std::vector<EventRow>> events(std::int64_t first, std::uint32_t limit) = 0;

@@ -116,6 +116,18 @@ Result<std::vector<Row>> SqliteRows::active(Kind kind) {
   return read_rows(active_);
 }
 
+Status SqliteRows::each(const std::function<void(Kind, const Row&)>& seen) {
+  ODT_ASSIGN(Statement all,
+             db_->prepare("SELECT kind, key, sort, active, etag, body FROM resource"));
+  while (true) {
+    ODT_ASSIGN(const bool more, all.step());
+    if (!more) return {};
+    seen(static_cast<Kind>(all.column_int(0)),
+         {all.column_bytes(1), all.column_bytes(2), all.column_int(3) != 0, all.column_int(4),
+          all.column_bytes(5)});
+  }
+}
+
 Status SqliteRows::append_event(const EventRow& event) {
   return append_event_.bind(1, event.seq)
       .bind(2, event.time_us)

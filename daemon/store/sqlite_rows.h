@@ -22,6 +22,7 @@ class SqliteRows final : public Rows {
                                 std::uint32_t limit) override;
   Result<std::vector<Row>> with_prefix(Kind kind, const std::string& prefix, bool last) override;
   Result<std::vector<Row>> active(Kind kind) override;
+  Status each(const std::function<void(Kind, const Row&)>& seen) override;
   Status append_event(const EventRow& event) override;
   Result<std::vector<EventRow>> events(std::int64_t first, std::uint32_t limit) override;
   Result<SeqRange> event_range() override;

@@ -192,6 +192,13 @@ Result<TelemetryStore::Frames> SqliteTelemetryStore::read(const Range& range) {
   return out;
 }
 
+Result<std::uint64_t> SqliteTelemetryStore::erase(const Uuid& id) {
+  ODT_ASSIGN(const std::int64_t run, run_number(id, false));
+  if (run == 0) return 0;
+  ODT_TRY(db_->exec(absl::StrCat("DELETE FROM frame WHERE run=", run)));
+  return db_->query_int("SELECT changes()");
+}
+
 Result<std::uint64_t> SqliteTelemetryStore::size_bytes() {
   ODT_ASSIGN(const std::int64_t pages, db_->query_int("PRAGMA page_count"));
   ODT_ASSIGN(const std::int64_t page_size, db_->query_int("PRAGMA page_size"));

@@ -18,6 +18,7 @@ class SqliteTelemetryStore final : public TelemetryStore {
   Status append(const std::vector<model::TelemetryFrame>& frames) override;
   Result<Frames> read(const Range& range) override;
   Result<std::uint64_t> size_bytes() override;
+  Result<std::uint64_t> erase(const Uuid& run) override;
 
  private:
   explicit SqliteTelemetryStore(std::unique_ptr<SqliteDb> db) : db_(std::move(db)) {}

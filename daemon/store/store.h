@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -86,9 +87,32 @@ struct Delete {
   std::string key;
 };
 
-using Change = std::variant<PutBoard, PutPort, PutModel, PutDataset, PutSnapshot, PutEvaluation,
-                            PutJob, TransitionRun, UpdateRun, CreateRun, AppendEpoch, AppendWarning,
-                            PutCommand, PutDerived, PutUpload, PutSetting, Delete>;
+// Delete with undo, for kTrashKinds: the thing leaves every list and its key is free, but Untrash
+// brings it back until Purge. FAILED_PRECONDITION <KIND>_IN_USE: used by an active run; a model by
+// snapshots or any run; a dataset by any run. etag: as in Batch. Event: Deleted.
+struct Trash {
+  std::string kind;
+  std::string key;
+  std::int64_t etag = 0;
+};
+// ALREADY_EXISTS: there is a new one with the key. Aliases of a snapshot that others have taken
+// stay with them. Event: the resource.
+struct Untrash {
+  std::string kind;
+  std::string key;
+};
+// For good, with what hangs on it (a run's events and epochs, samples derived of a dataset or
+// model). NOT_FOUND: not in the trash. No event.
+struct Purge {
+  std::string kind;
+  std::string key;
+};
+inline constexpr const char* kTrashKinds[] = {"board", "model", "dataset", "snapshot", "run"};
+
+using Change =
+    std::variant<PutBoard, PutPort, PutModel, PutDataset, PutSnapshot, PutEvaluation, PutJob,
+                 TransitionRun, UpdateRun, CreateRun, AppendEpoch, AppendWarning, PutCommand,
+                 PutDerived, PutUpload, PutSetting, Delete, Trash, Untrash, Purge>;
 
 struct Batch {
   std::vector<Change> changes;
@@ -107,6 +131,14 @@ struct Page {
 struct ListQuery {
   std::uint32_t page_size = 100;  // 1..1000
   std::string page_token;
+};
+
+struct TrashItem {
+  std::string kind, key;
+  std::string name;  // for people; empty: it had none
+  std::int64_t trashed_time_us = 0;
+  std::string trashed_by;
+  std::vector<Hash> blobs;  // that it names, by the text of its body
 };
 
 class ControlStore {
@@ -144,6 +176,13 @@ class ControlStore {
   virtual Result<model::Upload> upload(const Uuid& id) = 0;
   virtual Result<std::string> setting(const std::string& key) = 0;  // NOT_FOUND
 
+  virtual Result<Page<TrashItem>> trash(const ListQuery& q) = 0;  // newest first
+  virtual Result<TrashItem> trash_item(const std::string& kind, const std::string& key) = 0;
+  // Every SHA-256 that anything kept names, trash included: what garbage collection leaves alone.
+  // without: (kind, key) of items of the trash to leave out.
+  virtual Result<std::set<Hash>> named_hashes(
+      const std::set<std::pair<std::string, std::string>>& without = {}) = 0;
+
   // Response remembered for (actor, request_id). NOT_FOUND: new.
   virtual Result<std::string> find_request(const std::string& actor,
                                            const std::string& request_id) = 0;
@@ -173,6 +212,8 @@ class TelemetryStore {
   };
   virtual Result<Frames> read(const Range& range) = 0;
   virtual Result<std::uint64_t> size_bytes() = 0;
+  // All records of a run, for good. How many they were.
+  virtual Result<std::uint64_t> erase(const Uuid& run) = 0;
 };
 
 // Blobs: files by SHA-256 under one folder; written temp + fsync + rename. Thread-safe.
@@ -185,6 +226,14 @@ class BlobStore {
   virtual Result<std::string> get(const Hash& hash) = 0;  // NOT_FOUND
   virtual Result<std::string> path(const Hash& hash) = 0;
   virtual bool has(const Hash& hash) = 0;
+  struct Entry {
+    Hash hash;
+    std::uint64_t bytes = 0;
+    std::int64_t written_us = 0;  // or asked for by put, adopt or has, the later
+  };
+  virtual Result<std::vector<Entry>> list() = 0;
+  // Where it was neither written nor asked for since; false: kept, or not there.
+  virtual Result<bool> remove_unused(const Hash& hash, std::int64_t since_us) = 0;
 };
 
 }  // namespace odt::store

@@ -39,6 +39,8 @@ class FleetControl {
   };
   virtual void update_board(CallContext ctx, BoardUpdate update, Done<model::Board> done) = 0;
   virtual void delete_board(CallContext ctx, BoardUid uid, Done<bool> done) = 0;
+  // One that came back out of the trash.
+  virtual void board_restored(model::Board) {}
   virtual void identify_board(CallContext ctx, BoardUid uid, std::uint32_t seconds,
                               Done<bool> done) = 0;
   virtual void reset_board(CallContext ctx, BoardUid uid, Done<bool> done) = 0;

@@ -398,6 +398,11 @@ void Orchestrator::update_board(CallContext ctx, BoardUpdate update, Done<model:
 void Orchestrator::delete_board(CallContext ctx, BoardUid uid, Done<bool> done) {
   impl_->carry_out(impl_->delete_board(std::move(ctx), std::move(uid)), std::move(done));
 }
+void Orchestrator::board_restored(model::Board board) {
+  asio::post(impl_->env().io, [impl = impl_, board = std::move(board)]() mutable {
+    impl->env().registry->remember(std::move(board));
+  });
+}
 void Orchestrator::identify_board(CallContext, BoardUid uid, std::uint32_t seconds,
                                   Done<bool> done) {
   impl_->carry_out(impl_->identify_board(std::move(uid), seconds), std::move(done));

@@ -47,6 +47,7 @@ class Orchestrator final : public FleetControl {
   void set_view_listener(std::function<void(std::shared_ptr<const FleetView>)> fn) override;
   void update_board(CallContext ctx, BoardUpdate update, Done<model::Board> done) override;
   void delete_board(CallContext ctx, BoardUid uid, Done<bool> done) override;
+  void board_restored(model::Board board) override;
   void identify_board(CallContext ctx, BoardUid uid, std::uint32_t seconds,
                       Done<bool> done) override;
   void capture(CallContext ctx, BoardUid uid, CaptureAct act,
