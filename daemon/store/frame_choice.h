@@ -16,6 +16,12 @@ class FrameChoice {
     return true;
   }
 
+  // Any of the `count` items from `index` on.
+  bool takes_within(std::uint32_t index, std::uint32_t count) const {
+    if (total_ <= most_) return true;
+    return taken_ != most_ && wanted() >= index && wanted() - index < count;
+  }
+
  private:
   std::uint32_t wanted() const {
     if (most_ < 2) return 0;

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "store/control_engine.h"
+#include "store/telemetry_series.h"
 
 // Stores without files: for tests, and telemetry when its database cannot be used.
 namespace odt::store {
@@ -11,6 +12,7 @@ namespace odt::store {
 class MemoryControlStore final : public ControlEngine {
  public:
   explicit MemoryControlStore(const Clock& clock);  // a new identity; `clock` outlives this
+  Status backup(const std::string& path) override;
 };
 
 class MemoryTelemetryStore final : public TelemetryStore {
@@ -19,12 +21,25 @@ class MemoryTelemetryStore final : public TelemetryStore {
   explicit MemoryTelemetryStore(std::size_t max_frames = 2'000'000);
   Status append(const std::vector<model::TelemetryFrame>& frames) override;
   Result<Frames> read(const Range& range) override;
+  Result<Part> read_part(const Range& range) override;
+  Result<SeriesAnswer> series(const SeriesQuery& query) override;
+  Result<Use> use(const Uuid& run) override;
+  Result<Use> use_of_all() override;
+  Result<std::uint64_t> thin(const Uuid& run) override;
+  Result<std::uint64_t> runs_thinned() override;
+  Result<Room> room() override;
+  Status backup(const std::string& path) override;
   Result<std::uint64_t> size_bytes() override;
   Result<std::uint64_t> erase(const Uuid& run) override;
 
  private:
   using Key = std::pair<std::uint32_t, std::uint32_t>;  // attempt, step
-  std::map<Uuid, std::map<Key, model::TelemetryFrame>> runs_;
+  using Frame = model::TelemetryFrame;
+  // Of every step of the range the newest attempt's.
+  std::map<std::uint32_t, const Frame*> by_step(const Uuid& run, std::uint32_t attempt,
+                                                std::uint32_t first, std::uint32_t last) const;
+  std::map<Uuid, std::map<Key, Frame>> runs_;
+  std::map<Uuid, std::map<std::uint32_t, Rollup>> thinned_;  // by attempt, small windows
   std::size_t max_frames_, size_ = 0;
 };
 

@@ -64,6 +64,17 @@ std::string Statement::column_bytes(int column) const {
   return std::string(static_cast<const char*>(data), static_cast<std::size_t>(size));
 }
 
+bool Statement::is_null(int column) const {
+  return sqlite3_column_type(stmt_.get(), column) == SQLITE_NULL;
+}
+
+std::string_view Statement::column_view(int column) const {
+  const void* data = sqlite3_column_blob(stmt_.get(), column);
+  const int size = sqlite3_column_bytes(stmt_.get(), column);
+  if (data == nullptr || size <= 0) return {};
+  return {static_cast<const char*>(data), static_cast<std::size_t>(size)};
+}
+
 void Statement::Finalize::operator()(sqlite3_stmt* stmt) const { sqlite3_finalize(stmt); }
 
 SqliteDb::SqliteDb(sqlite3* db, std::string path) : db_(db), path_(std::move(path)) {}
@@ -106,6 +117,20 @@ Result<std::int64_t> SqliteDb::query_int(const std::string& sql) {
   ODT_ASSIGN(Statement statement, prepare(sql));
   ODT_ASSIGN(const bool row, statement.step());
   return row ? statement.column_int(0) : 0;
+}
+
+Status SqliteDb::backup(const std::string& path) {
+  sqlite3* raw = nullptr;
+  const int opened =
+      sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  const std::unique_ptr<SqliteDb> to(new SqliteDb(raw, path));
+  if (opened != SQLITE_OK) return to->error(opened, "open");
+  sqlite3_backup* copy = sqlite3_backup_init(raw, "main", db_, "main");
+  if (copy == nullptr) return to->error(sqlite3_errcode(raw), "backup");
+  const int stepped = sqlite3_backup_step(copy, -1);
+  sqlite3_backup_finish(copy);
+  if (stepped != SQLITE_DONE) return to->error(stepped, "backup");
+  return to->exec("PRAGMA journal_mode=DELETE");  // one file: no -wal beside it
 }
 
 Status SqliteDb::begin() { return exec("BEGIN IMMEDIATE"); }

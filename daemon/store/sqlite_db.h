@@ -33,7 +33,9 @@ class Statement {
   void reset();
 
   std::int64_t column_int(int column) const;
-  std::string column_bytes(int column) const;  // BLOB or TEXT
+  bool is_null(int column) const;
+  std::string_view column_view(int column) const;  // BLOB or TEXT; until the next step or reset
+  std::string column_bytes(int column) const;      // BLOB or TEXT
 
  private:
   friend class SqliteDb;
@@ -57,6 +59,9 @@ class SqliteDb {
   Result<Statement> prepare(std::string_view sql);
   Status exec(const std::string& sql);  // any number of statements
   Result<std::int64_t> query_int(const std::string& sql);
+
+  // Copies the whole database into a new file, page by page, while others write.
+  Status backup(const std::string& path);
 
   Status begin();  // BEGIN IMMEDIATE
   Status commit();

@@ -183,6 +183,9 @@ class ControlStore {
   virtual Result<std::set<Hash>> named_hashes(
       const std::set<std::pair<std::string, std::string>>& without = {}) = 0;
 
+  // A consistent copy as a new file. UNIMPLEMENTED: there is no file.
+  virtual Status backup(const std::string& path) = 0;
+
   // Response remembered for (actor, request_id). NOT_FOUND: new.
   virtual Result<std::string> find_request(const std::string& actor,
                                            const std::string& request_id) = 0;
@@ -191,6 +194,31 @@ class ControlStore {
   // written). OUT_OF_RANGE where `first` is older than what is kept.
   virtual Result<std::vector<model::Event>> events_from(std::int64_t first,
                                                         std::uint32_t limit) = 0;
+};
+
+// Series of a run: numbers are those of the API's SeriesKind, and say what the values are.
+enum class SeriesKind : std::uint8_t { kLoss = 1, kCorrect = 2, kBits = 3, kShift = 4, kK = 5 };
+struct SeriesQuery {
+  Uuid run;
+  std::uint32_t attempt = 0, first_step = 0, last_step = 0xFFFFFFFF;  // as in Range
+  std::uint32_t buckets = 200;                                        // at most
+  std::vector<SeriesKind> kinds;                                      // empty: all
+  std::vector<std::uint32_t> layers;                                  // empty: all
+};
+struct Series {
+  SeriesKind kind = SeriesKind::kLoss;
+  std::uint32_t layer = 0;
+  std::vector<std::int64_t> min, max, sum;  // by bucket; 0 where there is no value
+  std::vector<std::uint32_t> count;         // empty: as SeriesAnswer::count
+};
+// Exactly what the records that read() gives have; those of gaps have no values.
+struct SeriesAnswer {
+  std::uint32_t first_step = 0, last_step = 0;  // of the records in the range
+  std::vector<std::uint32_t> bucket_first;      // steps; multiples of 16 where buckets are wider
+  std::vector<std::uint32_t> count;             // records by bucket
+  std::uint64_t points = 0, gap_steps = 0;
+  std::uint64_t thinned_points = 0;  // of points, known by rollups only
+  std::vector<Series> series;        // loss, correct, then layer by layer
 };
 
 class TelemetryStore {
@@ -211,6 +239,29 @@ class TelemetryStore {
     std::uint32_t total = 0;
   };
   virtual Result<Frames> read(const Range& range) = 0;
+  // The first records of the range, about max_frames, none left out between them.
+  struct Part {
+    std::vector<model::TelemetryFrame> frames;
+    std::uint64_t next_step = 0;  // the range's rest begins here; past 2^32: there is none
+  };
+  virtual Result<Part> read_part(const Range& range) = 0;
+  virtual Result<SeriesAnswer> series(const SeriesQuery& query) = 0;
+  struct Use {
+    std::uint64_t raw_frames = 0, thinned_frames = 0;
+    std::uint64_t raw_bytes = 0, rollup_bytes = 0;
+  };
+  virtual Result<Use> use(const Uuid& run) = 0;
+  virtual Result<Use> use_of_all() = 0;
+  // Drops the raw records of a run that gets no more of them; rollups stay. Bytes freed.
+  virtual Result<std::uint64_t> thin(const Uuid& run) = 0;
+  virtual Result<std::uint64_t> runs_thinned() = 0;
+  // used: without pages that are free for new records.
+  struct Room {
+    std::uint64_t file_bytes = 0, used_bytes = 0, quota_bytes = 0;
+  };
+  virtual Result<Room> room() = 0;
+  // A consistent copy as a new file. UNIMPLEMENTED: there is no file.
+  virtual Status backup(const std::string& path) = 0;
   virtual Result<std::uint64_t> size_bytes() = 0;
   // All records of a run, for good. How many they were.
   virtual Result<std::uint64_t> erase(const Uuid& run) = 0;

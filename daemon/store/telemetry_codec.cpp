@@ -2,55 +2,12 @@
 
 #include <absl/strings/str_cat.h>
 
+#include "store/bytes.h"
+
 namespace odt::store {
 namespace {
 
 constexpr std::uint8_t kVersion = 1;
-
-void put_varint(std::string& out, std::uint64_t value) {
-  while (value >= 0x80) {
-    out.push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out.push_back(static_cast<char>(value));
-}
-
-std::uint64_t zigzag(std::int64_t value) {
-  return static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63);
-}
-
-std::int64_t unzigzag(std::uint64_t value) {
-  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
-}
-
-class Input {
- public:
-  explicit Input(std::string_view data) : data_(data) {}
-  std::uint8_t byte() {
-    if (at_ >= data_.size()) {
-      ok_ = false;
-      return 0;
-    }
-    return static_cast<std::uint8_t>(data_[at_++]);
-  }
-  std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const std::uint8_t b = byte();
-      value |= static_cast<std::uint64_t>(b & 0x7F) << shift;
-      if (b < 0x80) return value;
-    }
-    ok_ = false;
-    return 0;
-  }
-  std::size_t left() const { return data_.size() - at_; }
-  bool ok() const { return ok_; }
-
- private:
-  std::string_view data_;
-  std::size_t at_ = 0;
-  bool ok_ = true;
-};
 
 }  // namespace
 
@@ -74,7 +31,7 @@ std::string encode_frame(const model::TelemetryFrame& frame) {
 }
 
 Status decode_frame(std::string_view data, model::TelemetryFrame& frame) {
-  Input in(data);
+  ByteReader in(data);
   const std::uint8_t version = in.byte();
   if (version != kVersion)
     return absl::DataLossError(

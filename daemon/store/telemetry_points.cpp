@@ -11,7 +11,7 @@
 namespace odt::store {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kPointsVersion = 1;
 constexpr int kChunkLevel = 3, kLogLevel = 1;
 constexpr std::uint64_t kMostBytes = 64 << 20;  // decoded; far above any chunk
 
@@ -23,7 +23,7 @@ struct FreeContext {
 std::string compress(std::string_view plain, int level) {
   thread_local const std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
   std::string out(1 + ZSTD_compressBound(plain.size()), '\0');
-  out[0] = static_cast<char>(kVersion);
+  out[0] = static_cast<char>(kPointsVersion);
   const std::size_t size = ZSTD_compressCCtx(context.get(), out.data() + 1, out.size() - 1,
                                              plain.data(), plain.size(), level);
   out.resize(ZSTD_isError(size) ? 0 : 1 + size);
@@ -32,11 +32,11 @@ std::string compress(std::string_view plain, int level) {
 
 Result<std::string> decompress(std::string_view data) {
   thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
-  if (data.empty() || static_cast<std::uint8_t>(data[0]) != kVersion)
+  if (data.empty() || static_cast<std::uint8_t>(data[0]) != kPointsVersion)
     return absl::DataLossError(
         absl::StrCat("telemetry.db: layout version ",
                      data.empty() ? 0 : static_cast<int>(static_cast<std::uint8_t>(data[0])),
-                     ", supported is ", kVersion));
+                     ", supported is ", kPointsVersion));
   const std::uint64_t size = ZSTD_getFrameContentSize(data.data() + 1, data.size() - 1);
   if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR || size > kMostBytes)
     return absl::DataLossError("telemetry.db: records are damaged: no length");
@@ -48,7 +48,9 @@ Result<std::string> decompress(std::string_view data) {
   return plain;
 }
 
-Status damaged() { return absl::DataLossError("telemetry.db: records are truncated or too long"); }
+Status bad_points() {
+  return absl::DataLossError("telemetry.db: records are truncated or too long");
+}
 
 // Differences of neighbours, zigzag: works for any u32 or i64 column.
 template <typename Get>
@@ -164,7 +166,7 @@ Result<Points> decode_chunk(std::string_view data) {
   ByteReader in(plain);
   Points points;
   const std::uint64_t count = in.varint();
-  if (count > plain.size()) return damaged();
+  if (count > plain.size()) return bad_points();
   std::vector<Point>& rows = points.rows;
   rows.resize(count);
   read_column(in, rows, setter(&Point::step));
@@ -184,7 +186,7 @@ Result<Points> decode_chunk(std::string_view data) {
     bytes += 3 * std::size_t{p.layers};
     most = std::max<std::size_t>(most, p.layers);
   }
-  if (!in.ok() || in.left() != bytes) return damaged();
+  if (!in.ok() || in.left() != bytes) return bad_points();
   points.layer_bytes.resize(bytes);
   for (std::size_t byte = 0; byte < 3 * most; ++byte)
     for (const Point& p : rows)
@@ -223,7 +225,7 @@ Result<std::vector<LogEntry>> decode_log(std::string_view data) {
   ODT_ASSIGN(const std::string plain, decompress(data));
   ByteReader in(plain);
   const std::uint64_t count = in.varint();
-  if (count > plain.size()) return damaged();
+  if (count > plain.size()) return bad_points();
   std::vector<LogEntry> entries(count);
   std::int64_t time = 0;
   for (LogEntry& e : entries) {
@@ -243,7 +245,7 @@ Result<std::vector<LogEntry>> decode_log(std::string_view data) {
     e.layers = in.bytes(in.varint());
     p.layers = static_cast<std::uint8_t>(e.layers.size() / 3);
   }
-  if (!in.ok() || in.left() != 0) return damaged();
+  if (!in.ok() || in.left() != 0) return bad_points();
   return entries;
 }
 

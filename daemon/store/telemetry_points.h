@@ -15,6 +15,7 @@ namespace odt::store {
 struct Point {
   std::int64_t time_us = 0;
   std::int64_t loss_sum = 0;
+  std::int64_t log = 0;  // row of the log that it came with; not part of a chunk
   std::uint32_t step = 0;
   std::uint32_t source = 0;  // number of (board, boot) in this database
   std::uint32_t event_id = 0, correct = 0, gap = 0, loss_count = 0;
