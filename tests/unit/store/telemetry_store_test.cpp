@@ -149,7 +149,7 @@ TEST_P(TelemetryStoreTest, GapGivesWayToTheStepAndNeverCoversOne) {
 TEST_P(TelemetryStoreTest, QuotaIsAnErrorAndWhatWasThereStaysReadable) {
   std::uint32_t step = 0;
   Status status;
-  while (status.ok() && step < 200'000) {
+  while (status.ok() && step < 2'000'000) {
     std::vector<TelemetryFrame> frames;
     for (int i = 0; i < 1000; ++i) frames.push_back(frame_of(run_, ++step));
     status = store_->append(frames);
