@@ -14,6 +14,7 @@
 #include "api/errors.h"
 #include "app/daemon.h"
 #include "app/logging.h"
+#include "base/std_output.h"
 
 namespace odt::app {
 namespace {
@@ -83,12 +84,12 @@ int run(int argc, char** argv) {
   Result<CommandLine> line = parse_command_line(argc, argv);
   if (!line.ok()) return fail(line.status());
   if (line->show_help) {
-    std::fputs(line->help.c_str(), stdout);
-    return 0;
+    std::cout << line->help;
+    return finish_output("odtd", 0);
   }
   if (line->show_version) {
-    std::printf("odtd %s\n", ODT_VERSION);
-    return 0;
+    std::cout << "odtd " << ODT_VERSION << "\n";
+    return finish_output("odtd", 0);
   }
   resolve(line->config, own_path(argv[0]));
   if (const Status status = start_logging(line->config); !status.ok()) return fail(status);

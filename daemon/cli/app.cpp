@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/std_output.h"
 #include "cli/commands.h"
 
 namespace odt::cli {
@@ -134,10 +135,7 @@ int run_app(Context& context, const std::vector<std::string>& arguments) {
 }
 
 int finish_output(Context& context, int code) {
-  context.io.out.flush();
-  if (context.io.out.good() || code != kExitOk) return code;
-  context.io.err << "odtctl: the output could not be written whole (disk full or closed?)\n";
-  return kExitFailed;
+  return odt::finish_output("odtctl", code, context.io.out, context.io.err);
 }
 
 }  // namespace odt::cli

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -14,6 +15,7 @@
 #include "cli/json.h"
 #include "cli/labels.h"
 #include "cli/lookup.h"
+#include "cli/same_name.h"
 #include "cli/upload.h"
 #include "odt/api/v1/services.pb.h"
 
@@ -26,6 +28,7 @@ namespace v1 = api::v1;
 struct Import {
   std::vector<std::string> files;
   std::string labels, test_file, test_labels, resize, window, stride;
+  bool replace = false;
   v1::ImportOptions options;
 };
 
@@ -151,7 +154,8 @@ Status import_data(Context& context, Import import) {
   const auto ended = wait_for_job(context, started.job());
   if (!ended.ok()) return in_own_words(ended.status(), import, files, request);
   ODT_ASSIGN(const auto got, get_dataset(context, ended->result_key()));
-  return print_dataset(context, got, false);
+  ODT_TRY(print_dataset(context, got, false));
+  return settle_dataset_name(context, got.dataset().name(), got.dataset().id(), import.replace);
 }
 
 Status show_data(Context& context, const std::string& word, int sample) {
@@ -189,11 +193,14 @@ Status list_data(Context& context) {
                                  v1::ListDatasetsRequest(), [](auto& r) { return r.datasets(); }));
   auto out = nlohmann::ordered_json::array();
   Table table({"NAME", "ID", "SAMPLE", "TRAIN", "HELD-OUT", "TEST", "CLASSES", "SOURCE"});
+  std::set<std::string> newer;
   for (const auto& d : all) {
     out.push_back(to_json(d));
-    table.add({d.name(), hex(d.id()), d.dtype() + " " + join_numbers(d.shape(), "x"),
-               std::to_string(d.train()), std::to_string(d.heldout()), std::to_string(d.test()),
-               std::to_string(d.n_classes()), d.source()});
+    const bool first = newer.insert(d.name()).second;
+    table.add({first ? d.name() : d.name() + " (older)", hex(d.id()),
+               d.dtype() + " " + join_numbers(d.shape(), "x"), std::to_string(d.train()),
+               std::to_string(d.heldout()), std::to_string(d.test()), std::to_string(d.n_classes()),
+               d.source()});
   }
   if (context.json) context.print_json(out);
   context.print(table);
@@ -201,7 +208,7 @@ Status list_data(Context& context) {
 }
 
 Status remove_data(Context& context, const std::string& word) {
-  ODT_ASSIGN(const v1::Dataset d, find_dataset(context, word));
+  ODT_ASSIGN(const v1::Dataset d, find_dataset(context, word, Several::kRefuse));
   v1::DeleteDatasetRequest request;
   request.set_id(d.id());
   ODT_TRY(context.call<v1::DeleteDatasetResponse>(request));
@@ -311,6 +318,7 @@ void add_import(CLI::App& data, Context& context) {
   sub->add_option("--test-labels", import->test_labels, "Its labels");
   field(*sub, import, "--name", "Default: the file's name",
         [](Options& o, const std::string& v) { o.set_name(v); });
+  sub->add_flag("--replace", import->replace, "Delete older datasets of this name");
   field(*sub, import, "--format", "Default: by the file's name",
         [](Options& o, const std::string& v) { o.set_format(v); })
       ->check(CLI::IsMember({"idx", "csv", "npy", "npz", "wav", "edge-impulse", "png"}));

@@ -10,6 +10,7 @@
 #include "cli/json.h"
 #include "cli/labels.h"
 #include "cli/lookup.h"
+#include "cli/same_name.h"
 #include "odt/api/v1/services.pb.h"
 
 namespace odt::cli {
@@ -101,8 +102,8 @@ Status evaluate(Context& context, const EvalOptions& o) {
 struct PcOptions {
   std::string data, name, arch, augment;
   std::vector<std::uint32_t> hidden{32};
-  std::uint32_t epochs = 10, seed = 1;
-  bool dfp16 = false, autoencode = false;
+  std::uint32_t epochs = 0, seed = 1;  // epochs 0: not given
+  bool dfp16 = false, autoencode = false, replace = false;
 };
 
 // What came of it, in the words of odt-worker's result.
@@ -132,7 +133,7 @@ Status train_on_pc(Context& context, const PcOptions& o) {
     for (const std::uint32_t width : o.hidden) request.add_hidden(width);
   request.set_arch(o.arch);
   request.set_augment(o.augment);
-  request.set_epochs(o.epochs);
+  request.set_epochs(o.epochs == 0 && o.arch.empty() ? 10 : o.epochs);
   request.set_seed(o.seed);
   request.set_name(o.name);
   request.set_dfp16(o.dfp16);
@@ -147,7 +148,8 @@ Status train_on_pc(Context& context, const PcOptions& o) {
   } else if (result.is_object()) {
     show_trained(context, o, result);
   }
-  return {};
+  if (o.name.empty()) return {};
+  return settle_model_name(context, o.name, job.result_key(), o.replace);
 }
 
 }  // namespace
@@ -170,14 +172,19 @@ void add_pc_train(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("pc-train", "Train a model on this computer");
   verb->add_option("--data", o->data, "Name, or beginning of the id")->required();
   CLI::Option* arch = verb->add_option(
-      "--arch", o->arch, "Layers, e.g. conv8x3x3s2,relu,gap,dense (daemon/worker/README.md)");
+      "--arch", o->arch,
+      "Layers, e.g. conv8x3x3s2p1,bn,relu,conv16x3x3s2p1,bn,relu,dense (daemon/worker/README.md)");
   verb->add_option("--hidden", o->hidden, "Short form: widths of dense layers, e.g. 32 or 64,32")
       ->delimiter(',')
       ->excludes(arch);
   verb->add_option("--augment", o->augment, "Random training images, e.g. shift2,flip");
-  verb->add_option("--epochs", o->epochs, "Passes over the training samples");
+  verb->add_option(
+          "--epochs", o->epochs,
+          "Passes over the training samples (default 10; with --arch up to 100 for small sets)")
+      ->check(CLI::Range(1, 10000));
   verb->add_option("--seed", o->seed, "Of weights and order");
   verb->add_option("--name", o->name, "Add it as a model of this name");
+  verb->add_flag("--replace", o->replace, "Delete older models of this name");
   verb->add_flag("--autoencode", o->autoencode,
                  "Learn the samples themselves, for anomaly scores; so where data has no classes");
   verb->add_flag("--dfp16", o->dfp16,

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -11,6 +12,7 @@
 #include "cli/json.h"
 #include "cli/labels.h"
 #include "cli/lookup.h"
+#include "cli/same_name.h"
 #include "cli/upload.h"
 #include "odt/api/v1/services.pb.h"
 
@@ -55,6 +57,7 @@ struct ModelOptions {
   std::string file, name, arithmetic, dtype;
   std::uint32_t trainable = 0;
   std::optional<std::int32_t> exponent;
+  bool replace = false;
 };
 
 Status add_model_file(Context& context, const ModelOptions& o) {
@@ -82,7 +85,7 @@ Status add_model_file(Context& context, const ModelOptions& o) {
   get.set_hash(job.result_key());
   ODT_ASSIGN(const auto got, context.call<v1::GetModelResponse>(get));
   show_model(context, got.model());
-  return {};
+  return settle_model_name(context, got.model().name(), got.model().hash(), o.replace);
 }
 
 Status list_models(Context& context) {
@@ -91,9 +94,12 @@ Status list_models(Context& context) {
                                     v1::ListModelsRequest(), [](auto& r) { return r.models(); }));
   auto out = nlohmann::ordered_json::array();
   Table table({"NAME", "HASH", "INPUT", "CLASSES", "TRAINS", "IMAGE", "RAM k=8", "ACCURACY"});
+  std::set<std::string> newer;
   for (const auto& m : models) {
     out.push_back(to_json(m));
-    table.add({m.name(), hex(m.hash()).substr(0, 12), join_numbers(m.input_shape(), "x"),
+    const bool first = newer.insert(m.name()).second;
+    table.add({first ? m.name() : m.name() + " (older)", hex(m.hash()).substr(0, 12),
+               join_numbers(m.input_shape(), "x"),
                has_classes(m.outputs()) ? std::to_string(m.n_classes()) : outputs_text(m),
                std::to_string(m.trainable_layers()), size_text(m.image_bytes()),
                size_text(m.ram_k8_bytes()),
@@ -122,6 +128,7 @@ void add_model(CLI::App& app, Context& context) {
   CLI::App* sub = model->add_subcommand("add", "Compile an ONNX file into a model image");
   sub->add_option("FILE", options->file, "ONNX, quantised or float32")->required();
   sub->add_option("--name", options->name, "Default: the file's name");
+  sub->add_flag("--replace", options->replace, "Delete older models of this name");
   sub->add_option("--trainable", options->trainable, "Train the last N layers (default: all)");
   sub->add_option("--arith", options->arithmetic,
                   "int8 or dfp16 (default: int8 of quantised files, dfp16 of float32 files)")
@@ -150,7 +157,7 @@ void add_model(CLI::App& app, Context& context) {
   sub->add_option("MODEL", *word, "Name, or beginning of the hash")->required();
   sub->callback([&context, word] {
     context.action = [&context, word]() -> Status {
-      ODT_ASSIGN(const v1::Model m, find_model(context, *word));
+      ODT_ASSIGN(const v1::Model m, find_model(context, *word, Several::kRefuse));
       v1::DeleteModelRequest request;
       request.set_hash(m.hash());
       return remove<v1::DeleteModelResponse>(context, request, m.name());

@@ -141,6 +141,11 @@ Result<v1::CreateRunRequest> build(const CLI::App& verb, const Options& o, Conte
   ODT_ASSIGN(const v1::Board board, find_board(context, o.board));
   ODT_ASSIGN(const v1::Model model, find_model(context, o.model));
   ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
+  if (!o.layer_k.empty() && model.trainable_layers() != 0 &&
+      o.layer_k.size() != model.trainable_layers())
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--layer-k has ", o.layer_k.size(), " values; model '", clean(model.name()), "' has ",
+        model.trainable_layers(), " trainable layers: give one for each, 0 for that of --k"));
   spec.set_board_uid(board.uid());
   spec.set_model_hash(model.hash());
   spec.set_dataset_id(dataset.id());

@@ -42,15 +42,13 @@ void Context::note(const std::string& line) {
 }
 
 void Context::progress(const std::string& line) {
-  if (!io.err_tty || json) return;
-  io.err << "\r\x1b[K" << clean(line) << std::flush;
-  progress_shown_ = true;
+  if (!json) progress_.show(clean(line));
 }
 
-void Context::end_progress() {
-  if (!progress_shown_) return;
-  io.err << "\r\x1b[K" << std::flush;
-  progress_shown_ = false;
+void Context::progress_bar(std::uint32_t permille, const std::string& message) {
+  if (!json) progress_.show_bar(permille, clean(message));
 }
+
+void Context::end_progress() { progress_.end(); }
 
 }  // namespace odt::cli

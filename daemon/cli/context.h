@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "base/progress_line.h"
 #include "cli/client.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -28,7 +29,7 @@ struct Io {
 // What every command gets.
 class Context {
  public:
-  explicit Context(Io streams) : io(streams) {}
+  explicit Context(Io streams) : io(streams), progress_(streams.err, streams.err_tty) {}
 
   Io io;
   std::string address_given;  // --address
@@ -52,13 +53,14 @@ class Context {
   void print_json(const google::protobuf::Message& message);
   // A note beside the result.
   void note(const std::string& line);
-  // Progress that a terminal overwrites; on anything else nothing.
+  // Progress that a terminal overwrites; elsewhere a line every 5 s (base/progress_line.h).
   void progress(const std::string& line);
+  void progress_bar(std::uint32_t permille, const std::string& message);
   void end_progress();
 
  private:
   std::unique_ptr<Client> client_;
-  bool progress_shown_ = false;
+  ProgressLine progress_;
 };
 
 }  // namespace odt::cli

@@ -2,11 +2,13 @@
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "cli/context.h"
@@ -84,11 +86,21 @@ Result<std::string> format_by_name(const DataFiles& files) {
     const std::string format = format_of(files.file);
     return format.empty() ? "idx" : format;
   }
+  std::map<std::string, std::size_t> found;
   for (const auto& [path, name] : files.members)
-    if (const std::string format = format_of(name); !format.empty()) return format;
+    if (const std::string format = format_of(name); !format.empty()) ++found[format];
+  if (found.size() == 1) return found.begin()->first;
+  const std::string shown =
+      files.folder.empty() ? absl::StrCat(files.members.size(), " files") : clean(files.folder);
+  if (found.size() > 1)
+    return absl::InvalidArgumentError(absl::StrCat(
+        shown, ": files of several formats (",
+        absl::StrJoin(
+            found, ", ",
+            [](std::string* out, const auto& f) { absl::StrAppend(out, f.second, " ", f.first); }),
+        "); say which with --format: the others are left out"));
   return absl::InvalidArgumentError(
-      clean(files.folder) +
-      ": the names in it do not tell the format; say --format (odtctl data import --help)");
+      shown + ": the names do not tell the format; say --format (odtctl data import --help)");
 }
 
 Result<std::string> upload_data(Context& context, const DataFiles& files) {

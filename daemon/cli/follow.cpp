@@ -218,10 +218,7 @@ Result<v1::Job> wait_for_job(Context& context, const v1::Job& started) {
   v1::GetJobRequest request;
   request.set_id(started.id());
   while (!ended(job)) {
-    const std::size_t full = std::min<std::size_t>(job.progress_permille(), 1000) * 24 / 1000;
-    context.progress(absl::StrCat("[", std::string(full, '#'), std::string(24 - full, '.'), "] ",
-                                  job.progress_permille() / 10, " %  ", job_word(job), "  ",
-                                  job.message()));
+    context.progress_bar(job.progress_permille(), absl::StrCat(job_word(job), "  ", job.message()));
     if (context.interrupt.wait(std::chrono::milliseconds(200))) {
       context.note("interrupted; the job goes on. Look at it: odtctl job show " + hex(job.id()));
       return with_exit(absl::CancelledError(""), kExitInterrupted);

@@ -49,6 +49,26 @@ auto pick(const std::string& what, const std::string& word, Result<Items> items,
   return (*items)[static_cast<int>(index)];
 }
 
+// The same, where names may come again.
+template <typename Items, typename CandidateOf>
+auto pick_named(Context& context, const std::string& what, const std::string& word,
+                Result<Items> items, Several several, CandidateOf candidate)
+    -> Result<typename Items::value_type> {
+  ODT_TRY(items.status());
+  std::vector<Candidate> candidates;
+  for (const auto& item : *items) candidates.push_back(candidate(item));
+  const auto found = all_named(word, candidates);
+  if (found.size() > 1) {
+    const std::string text = several_text(what, word, found, candidates);
+    if (several == Several::kRefuse)
+      return with_exit(
+          absl::InvalidArgumentError(text + ", the newest first; give the digits of one"),
+          kExitUsage);
+    context.note("note: " + text + "; the first, the newest, is meant");
+  }
+  return pick(what, word, std::move(items), candidate);
+}
+
 std::string name_of(const std::vector<std::pair<std::string, std::string>>& pairs,
                     const std::string& key) {
   for (const auto& [k, name] : pairs)
@@ -63,13 +83,13 @@ Result<v1::Board> find_board(Context& context, const std::string& word) {
     return Candidate{b.uid(), b.name(), {}};
   });
 }
-Result<v1::Model> find_model(Context& context, const std::string& word) {
-  return pick("model", word, models(context), [](const v1::Model& m) {
+Result<v1::Model> find_model(Context& context, const std::string& word, Several several) {
+  return pick_named(context, "model", word, models(context), several, [](const v1::Model& m) {
     return Candidate{m.hash(), m.name(), {}};
   });
 }
-Result<v1::Dataset> find_dataset(Context& context, const std::string& word) {
-  return pick("dataset", word, datasets(context), [](const v1::Dataset& d) {
+Result<v1::Dataset> find_dataset(Context& context, const std::string& word, Several several) {
+  return pick_named(context, "dataset", word, datasets(context), several, [](const v1::Dataset& d) {
     return Candidate{d.id(), d.name(), {}};
   });
 }

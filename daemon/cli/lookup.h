@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,13 @@ class Context;
 
 // Things by name, alias or prefix (resolve.h), through the lists.
 Result<api::v1::Board> find_board(Context& context, const std::string& word);
-Result<api::v1::Model> find_model(Context& context, const std::string& word);
-Result<api::v1::Dataset> find_dataset(Context& context, const std::string& word);
+// What a name means that several have: the newest, with a note; or it is refused (INVALID_ARGUMENT
+// with all of them), where taking the wrong one would hurt.
+enum class Several : std::uint8_t { kNewest, kRefuse };
+Result<api::v1::Model> find_model(Context& context, const std::string& word,
+                                  Several several = Several::kNewest);
+Result<api::v1::Dataset> find_dataset(Context& context, const std::string& word,
+                                      Several several = Several::kNewest);
 Result<api::v1::Run> find_run(Context& context, const std::string& word);
 Result<api::v1::Snapshot> find_snapshot(Context& context, const std::string& word);
 

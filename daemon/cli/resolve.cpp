@@ -24,6 +24,17 @@ std::string shown(const Candidate& candidate, const std::vector<std::string>& ke
   return candidate.name.empty() ? key : clean(candidate.name) + " (" + key + ")";
 }
 
+// " a (1a2b3c), b (4d5e6f), ..."
+std::string listed(const std::vector<std::size_t>& found,
+                   const std::vector<Candidate>& candidates) {
+  std::vector<std::string> keys;
+  for (const Candidate& c : candidates) keys.push_back(c.key);
+  std::string text;
+  for (std::size_t k = 0; k < found.size() && k < 8; ++k)
+    text += (k == 0 ? " " : ", ") + shown(candidates[found[k]], keys);
+  return found.size() > 8 ? text + ", ..." : text;
+}
+
 Status unknown(const std::string& what, const std::string& word,
                const std::vector<Candidate>& candidates) {
   std::vector<std::string> names;
@@ -53,6 +64,21 @@ std::string short_key(const std::string& key, const std::vector<std::string>& ke
   return mine.substr(0, length);
 }
 
+std::vector<std::size_t> all_named(const std::string& word,
+                                   const std::vector<Candidate>& candidates) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (!word.empty() && candidates[i].name == word) found.push_back(i);
+  return found;
+}
+
+std::string several_text(const std::string& what, const std::string& word,
+                         const std::vector<std::size_t>& found,
+                         const std::vector<Candidate>& candidates) {
+  return absl::StrCat(found.size(), " ", what, "s are called '", clean(word),
+                      "':", listed(found, candidates));
+}
+
 Result<std::size_t> resolve(const std::string& what, const std::string& word,
                             const std::vector<Candidate>& candidates) {
   for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -70,13 +96,8 @@ Result<std::size_t> resolve(const std::string& what, const std::string& word,
   }
   if (found.size() == 1) return found[0];
   if (found.empty()) return unknown(what, word, candidates);
-  std::vector<std::string> keys;
-  for (const Candidate& c : candidates) keys.push_back(c.key);
-  std::string text =
-      absl::StrCat("'", clean(word), "' is the beginning of ", found.size(), " ", what, "s:");
-  for (std::size_t k = 0; k < found.size() && k < 8; ++k)
-    text += (k == 0 ? " " : ", ") + shown(candidates[found[k]], keys);
-  if (found.size() > 8) text += ", ...";
+  const std::string text = absl::StrCat("'", clean(word), "' is the beginning of ", found.size(),
+                                        " ", what, "s:", listed(found, candidates));
   return with_exit(absl::InvalidArgumentError(text + "; give more digits"), kExitUsage);
 }
 

@@ -23,6 +23,14 @@ inline constexpr std::size_t kLeastPrefix = 6;
 Result<std::size_t> resolve(const std::string& what, const std::string& word,
                             const std::vector<Candidate>& candidates);
 
+// Those that have the name: the one that `word` means first. Empty where it is no name.
+std::vector<std::size_t> all_named(const std::string& word,
+                                   const std::vector<Candidate>& candidates);
+// "2 datasets are called 'wine': wine (1a2b3c), wine (4d5e6f)"
+std::string several_text(const std::string& what, const std::string& word,
+                         const std::vector<std::size_t>& found,
+                         const std::vector<Candidate>& candidates);
+
 // Shortest prefix of at least 6 hex digits of `key` that no other key begins with.
 std::string short_key(const std::string& key, const std::vector<std::string>& keys);
 

@@ -4,12 +4,16 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
+#include "odt/odt.h"
+
 namespace odt::compiler {
 namespace {
 
 struct Line {
   const char *name, *cpu;
   std::uint64_t clock_hz, arena_bytes, flash_bytes;
+  std::uint32_t max_ops, max_layers, max_classes;
+  const char* without;  // parts of firmware/odt left out: CONV GRAPHS APT DFP16
 };
 const Line kLines[] = {
 #include "board_table.inc"
@@ -61,6 +65,9 @@ const std::vector<BoardFigures>& boards() {
       b.clock_hz = l.clock_hz;
       b.arena_bytes = l.arena_bytes;
       b.flash_bytes = l.flash_bytes;
+      const auto has = [&l](const char* part) { return !absl::StrContains(l.without, part); };
+      b.limits = {l.max_ops,     l.max_layers, l.max_classes, has("CONV"),
+                  has("GRAPHS"), has("APT"),   has("DFP16")};
       set_core(l.cpu, b);
       out.push_back(b);
     }

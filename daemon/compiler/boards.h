@@ -11,6 +11,12 @@ namespace odt::compiler {
 enum class Kernels : std::uint8_t { kPlainC, kDsp, kHelium };
 const char* kernels_name(Kernels kernels);
 
+// What a board's firmware takes (odt/odt.h); boards that save flash have less.
+struct BoardLimits {
+  std::uint32_t ops = 64, layers = 16, classes = 128;  // of an image; layers: trainable ones
+  bool conv = true, graphs = true, apt = true, dfp16 = true;
+};
+
 // What of a board decides whether a model fits and how long it trains there.
 struct BoardFigures {
   std::string name, cpu;  // cpu: as -mcpu
@@ -19,6 +25,7 @@ struct BoardFigures {
   std::uint64_t flash_bytes = 0;  // beside the firmware
   Kernels kernels = Kernels::kPlainC;
   double cycles_per_instruction = 1.5;  // estimate
+  BoardLimits limits;
 };
 
 // The boards of firmware/boards, by their board.cmake.

@@ -4,11 +4,12 @@
 
 #include "compiler/options.h"
 #include "data/dataset.h"
+#include "data/output_files.h"
 
 namespace odt::compiler {
 int ExportCommand::run() const {
-  for (const std::string& in : {file, weights, image})
-    if (auto st = data::not_over(in, out); !st.ok()) return fail(st);
+  if (auto st = data::check_outputs({file, weights, image}, {{"-o", out}}); !st.ok())
+    return fail(st);
   const auto onnx = data::read_file(file, kMaxFileBytes);
   if (!onnx.ok()) return fail(onnx.status());
   const auto trained = data::read_file(weights, kMaxFileBytes);

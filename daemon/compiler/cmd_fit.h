@@ -17,7 +17,8 @@ struct FitCommand {
   double mhz = 0;
   CompileOptions compile;
   FitRequest request;
-  bool no_guard = false, as_json = false;
+  std::string frozen = "auto";
+  bool no_guard = false, streamed = false, best_on_host = false, as_json = false;
 
   // Exit code: 0 fits, 1 error, 3 does not fit.
   int run() const;

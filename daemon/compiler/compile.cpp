@@ -104,11 +104,12 @@ Result<Compiled> compile_network(Network network, const std::string& onnx, const
   MemoryPlan k8, k15;
   ODT_ASSIGN(k8, plan_memory(out.image, file, 8));
   ODT_ASSIGN(k15, plan_memory(out.image, file, 15));
-  MemoryTable table;
-  ODT_ASSIGN(table, plan_table(out.image, file));
+  ODT_ASSIGN(out.ram, plan_table(out.image, file));
   Tail tail;
   ODT_ASSIGN(tail, cut_tail(out.image, file));
-  out.manifest = write_manifest(network, out.image, onnx, k8, k15, table, tail);
+  out.manifest = write_manifest(network, out.image, onnx, k8, k15, out.ram, tail);
+  out.tail_ram = tail.ram;
+  out.tail_sample_bytes = tail.values * tail.value_bytes;
   out.tail = std::move(tail.image);
   out.network = std::move(network);
   return out;

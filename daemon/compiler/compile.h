@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "compiler/float_match.h"
 #include "compiler/ir.h"
+#include "compiler/tail.h"
 
 namespace odt::compiler {
 
@@ -24,6 +25,8 @@ struct Compiled {
   std::string image;     // ODTM, checked by firmware/odt itself
   std::string manifest;  // JSON, see compiler/README.md
   std::string tail;      // image of the trainable part alone (compiler/tail.h), or empty
+  MemoryTable ram, tail_ram;
+  std::uint32_t tail_sample_bytes = 0;  // frozen outputs of one sample
 };
 
 // ONNX bytes -> image and manifest. `file` names the file in errors: those of read_onnx, match,

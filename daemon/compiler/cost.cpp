@@ -15,6 +15,7 @@ struct Rates {
 };
 struct Table {
   Rates dense, dense_wide, conv, dfp_dense, dfp_conv;  // wide: k > 8
+  double per_step;  // whatever the model is: counted on small tails
 };
 
 const Table kTables[] = {
@@ -23,23 +24,27 @@ const Table kTables[] = {
      {4.8, 16, 1.1, 92, 66},
      {9.8, 13.5, 11.9, 74, 65},
      {6.0, 6.0, 6.5, 0, 0},
-     {11, 11, 12, 0, 0}},
+     {11, 11, 12, 0, 0},
+     22000},
     // DSP.
     {{1.15, 3.4, 0.42, 3, 20},
      {1.15, 3.4, 1.35, 98, 15},
      {3.2, 4.6, 4.4, 3, 20},
      {1.0, 1.7, 1.76, 0, 0},
-     {11, 11, 12, 0, 0}},
+     {11, 11, 12, 0, 0},
+     14000},
     // Helium.
     {{0.33, 4.2, 0.41, 0, 18},
      {0.33, 4.2, 0.2, 97, 13},
      {2.8, 4.6, 3.9, 0, 18},
      {6.0, 6.0, 6.5, 0, 0},
-     {11, 11, 12, 0, 0}},
+     {11, 11, 12, 0, 0},
+     14000},
 };
 
-constexpr double kPerOutput = 6;   // shift, clip, store, mask
-constexpr double kPerElement = 5;  // layers without weights: each value that they read
+constexpr double kPerOutput = 6;    // shift, clip, store, mask
+constexpr std::uint64_t kTile = 4;  // outputs that a dense layer computes together
+constexpr double kPerElement = 5;   // layers without weights: each value that they read
 
 const Rates& rates_of(const Network& net, const Layer& l, Kernels kernels, std::uint32_t k) {
   const Table& t = kTables[static_cast<std::size_t>(kernels)];
@@ -73,6 +78,10 @@ LayerCost layer_cost(const Network& net, std::size_t index, Kernels kernels, std
   cost.macs = macs_of(l);
   const auto macs = static_cast<double>(cost.macs);
   cost.forward = r.forward * macs + kPerOutput * outputs;
+  if (l.kind == LayerKind::kLinear) {
+    const std::uint64_t n = count_of(l.out_shape), tiles = (n + kTile - 1) / kTile;
+    cost.forward += r.forward * macs * static_cast<double>(tiles * kTile - n) / outputs;
+  }
   if (passes_delta) cost.backward += r.delta * macs + kPerOutput * outputs;
   if (l.trainable) {
     cost.backward += r.gradient * macs;
@@ -82,9 +91,17 @@ LayerCost layer_cost(const Network& net, std::size_t index, Kernels kernels, std
   return cost;
 }
 
-StepCost step_cost(const Network& net, Kernels kernels, std::uint32_t k, std::uint32_t batch) {
+std::size_t first_trainable(const Network& net) {
+  const auto first = std::find_if(net.layers.begin(), net.layers.end(),
+                                  [](const Layer& l) { return l.trainable; });
+  return static_cast<std::size_t>(first - net.layers.begin());
+}
+
+StepCost step_cost(const Network& net, Kernels kernels, std::uint32_t k, std::uint32_t batch,
+                   bool frozen_outputs) {
   StepCost out;
-  for (std::size_t n = 0; n < net.layers.size(); ++n) {
+  out.training_step = kTables[static_cast<std::size_t>(kernels)].per_step;
+  for (std::size_t n = frozen_outputs ? first_trainable(net) : 0; n < net.layers.size(); ++n) {
     const LayerCost c = layer_cost(net, n, kernels, k, batch);
     out.inference += c.forward;
     out.training_step += batch * (c.forward + c.backward) + c.update;

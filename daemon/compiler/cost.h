@@ -25,6 +25,9 @@ struct StepCost {
   double training_step = 0;  // instructions
   double inference = 0;      // of one sample
 };
-StepCost step_cost(const Network& net, Kernels kernels, std::uint32_t k, std::uint32_t batch);
+// frozen_outputs: the host computes what is in front of the first trainable layer.
+StepCost step_cost(const Network& net, Kernels kernels, std::uint32_t k, std::uint32_t batch,
+                   bool frozen_outputs = false);
+std::size_t first_trainable(const Network& net);  // number of a layer
 
 }  // namespace odt::compiler

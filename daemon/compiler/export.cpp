@@ -84,6 +84,7 @@ class Exporter {
     o.name = options_.name;
     o.trainable_layers = static_cast<std::uint32_t>(weights_.layers.size());
     o.task = options_.task;
+    if (!weights_.layers.empty() && weights_.layers[0].dfp16()) ODT_TRY(check_float32());
     const std::string& image = options_.image;
     if (image.size() < kImageHead + kTensorBytes || image.compare(0, 4, "ODTM") != 0) return o;
     const auto byte = [&image](std::size_t at) { return static_cast<std::uint8_t>(image[at]); };
@@ -93,16 +94,22 @@ class Exporter {
     }
     if (!o.task && byte(38) <= 2) o.task = static_cast<Task>(byte(38));
     if (byte(39) != static_cast<std::uint8_t>(Arithmetic::kDfp16)) return o;
-    Graph graph;
-    ODT_ASSIGN(graph, read_onnx(onnx_, file_));
-    if (is_qat(graph))
-      return absl::UnimplementedError(absl::StrCat(
-          file_,
-          ": the file is quantised and the model made of it is DFP16, whose weights it "
-          "cannot hold; train the int8 model, or a float32 file"));
+    ODT_TRY(check_float32());
     o.input.dtype = static_cast<Storage>(byte(kImageHead));
     o.input.exponent = static_cast<std::int8_t>(byte(kImageHead + 2));
     return o;
+  }
+
+  // A quantised file holds integers of 8 bits at fixed scales: rounding DFP16 weights to them would
+  // take away what training changed.
+  Status check_float32() const {
+    Graph graph;
+    ODT_ASSIGN(graph, read_onnx(onnx_, file_));
+    if (!is_qat(graph)) return absl::OkStatus();
+    return absl::UnimplementedError(absl::StrCat(
+        file_,
+        ": the file is quantised and the model made of it is DFP16, whose weights it cannot hold; "
+        "train the int8 model, or a float32 file"));
   }
 
   Status fail(const std::string& what) const {

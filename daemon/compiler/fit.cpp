@@ -1,50 +1,31 @@
 #include "compiler/fit.h"
 
-#include <algorithm>
+#include <absl/strings/str_cat.h>
 
-#include "compiler/plan.h"
-#include "data/batcher.h"
+#include <algorithm>
+#include <utility>
+
+#include "compiler/fit_ways.h"
 
 namespace odt::compiler {
 namespace {
 
-std::uint64_t align8(std::uint64_t n) { return (n + 7) & ~std::uint64_t{7}; }
+// Batches of training::policy_batch().
+constexpr std::uint16_t kStrong = 8, kMild = 32;
 
-// An ODTS blob (proto/README.md): labels, or targets of a regression.
-std::uint64_t samples_bytes(const Network& net, std::uint64_t count) {
-  const std::uint64_t each = storage_of_tensor(net, 0) == Storage::kS16 ? 2 : 1;
-  return align8(data::samples_bytes(count, count_of(net.input_shape) * each,
-                                    net.task == Task::kRegress ? net.n_classes() : 1));
-}
-
-bool guarded(const FitRequest& r) { return r.guard && r.heldout > 0; }
-
-// As training::ram_need() counts it.
-Result<FitRam> ram_of(const Compiled& c, const std::string& file, const FitRequest& r,
-                      const FitWay& way) {
-  const Network& net = c.network;
-  MemoryPlan plan, alone;
-  ODT_ASSIGN(plan, plan_memory(c.image, file, static_cast<std::uint8_t>(way.k), way.batch));
-  FitRam ram;
-  ram.image = align8(c.image.size());
-  ram.weights = plan.weights_bytes;
-  ram.best = guarded(r) && !way.best_on_host ? plan.best_bytes : 0;
-  ram.activations = plan.activation_bytes;
-  ram.gradients = plan.total_bytes - plan.weights_bytes - plan.best_bytes - plan.activation_bytes;
-  const bool measured = r.heldout > 0;
-  const std::uint64_t confusion =
-      net.task == Task::kClassify ? align8(4ull * net.n_classes() * net.n_classes()) : 0;
-  if (way.streamed)
-    ram.samples = samples_bytes(net, way.batch) + (measured ? confusion : 0);
-  else
-    ram.samples = samples_bytes(net, r.train) + align8(2ull * r.train) +
-                  (measured ? samples_bytes(net, r.heldout) : 0);
-  // Before training the held-out samples are evaluated, one at a time.
-  ODT_ASSIGN(alone, plan_memory(c.image, file, 8, 1));
-  const std::uint64_t first = ram.image + alone.weights_bytes + alone.activation_bytes +
-                              alone.gradient_bytes + confusion + samples_bytes(net, 1);
-  if (measured && ram.total() < first) ram.samples += first - ram.total();
-  return ram;
+Status check(const Compiled& c, const std::string& file, const FitRequest& r) {
+  if (r.frozen.value_or(false) && c.tail.empty())
+    return absl::InvalidArgumentError(absl::StrCat(
+        file,
+        ": frozen is on, but the model has no frozen outputs: they need layers that are computed "
+        "in "
+        "front of the first trainable one, one tensor between, and 8-bit integers; give "
+        "--trainable N, or leave --frozen out"));
+  if (r.best_on_host.value_or(false) && (!r.guard || r.heldout == 0))
+    return absl::InvalidArgumentError(
+        "best_on_host is given, but no best weights are kept: they need the guard and held-out "
+        "samples");
+  return absl::OkStatus();
 }
 
 // The same model with other trainable layers.
@@ -52,41 +33,26 @@ Result<Compiled> with_trainable(const Compiled& c, const std::string& file, std:
   return compile_network(c.network, std::string(), file, {c.network.name, n});
 }
 
-// In the order of training::placements(): k 15 before 8, resident before streamed; the guard's best
-// on the board before on the host, and both before batches below 8, which go with the last k.
-std::vector<FitWay> ways_of(const Network& net, const FitRequest& r) {
-  std::vector<std::uint32_t> ks = {15, 8};
-  if (net.arithmetic == Arithmetic::kDfp16)
-    ks = {16};
-  else if (r.k != 0)
-    ks = {r.k};
-  std::vector<std::uint16_t> large = {r.batch}, small;
-  if (r.batch == 0) {
-    large = {8};
-    small = {4, 2, 1};
-  }
-  std::vector<FitWay> out;
-  const auto add = [&](const std::vector<std::uint32_t>& precisions,
-                       const std::vector<std::uint16_t>& batches) {
-    for (const bool host : {false, true})
-      for (const auto k : precisions)
-        for (const auto batch : batches)
-          for (const bool streamed : {false, true})
-            if (!host || guarded(r)) out.push_back({k, batch, streamed, host, {}});
-  };
-  add(ks, large);
-  add({ks.back()}, small);
-  return out;
-}
-
 Result<FitReport> find_way(const Compiled& c, const std::string& file, const BoardFigures& board,
-                           const FitRequest& r) {
+                           const FitRequest& r, std::uint16_t wanted) {
   FitReport out;
-  for (FitWay& way : ways_of(c.network, r)) {
-    if (out.chosen && out.ways.size() >= 2) break;
+  std::string refused[3];
+  for (const FitForm form : {FitForm::kSamples, FitForm::kFrozen, FitForm::kTail})
+    if (form == FitForm::kSamples || !c.tail.empty()) {
+      ODT_ASSIGN(refused[static_cast<int>(form)], refusal(c, file, board.limits, form));
+    }
+  bool told[3] = {};
+  for (FitWay& way : ways_of(c, r, r.batch != 0 ? r.batch : wanted)) {
+    const auto& first = out.ways.empty() ? way : out.ways.front();
+    const bool others = way.k != first.k || way.batch != first.batch ||
+                        way.best_on_host != first.best_on_host || way.form == FitForm::kTail;
+    if (out.chosen && others) break;
+    const auto form = static_cast<int>(way.form);
+    way.refused = refused[form];
+    if (!way.refused.empty() && std::exchange(told[form], true)) continue;
     ODT_ASSIGN(way.ram, ram_of(c, file, r, way));
     out.ways.push_back(way);
-    if (!out.chosen && way.ram.total() <= board.arena_bytes) out.chosen = way;
+    if (!out.chosen && way.fits(board.arena_bytes)) out.chosen = way;
   }
   return out;
 }
@@ -96,21 +62,35 @@ Result<std::vector<FitChoice>> choices(const Compiled& c, const std::string& fil
   FitRequest any = r;
   any.k = 0;
   any.batch = 0;
+  any.frozen = any.streamed = any.best_on_host = std::nullopt;
   std::vector<FitChoice> out;
   for (std::uint32_t n = trainable_layers(c.network); n >= 1; --n) {
     Compiled other;
     ODT_ASSIGN(other, with_trainable(c, file, n));
     FitReport found;
     for (const FitRequest& request : {r, any}) {
-      ODT_ASSIGN(found, find_way(other, file, board, request));
+      if (!check(other, file, request).ok()) continue;
+      ODT_ASSIGN(found, find_way(other, file, board, request, kStrong));
       if (found.chosen) break;
     }
     if (!found.chosen) continue;
     out.push_back({n, *found.chosen});
-    const FitWay best = ways_of(other.network, r).front();
-    if (found.chosen->batch == best.batch && found.chosen->k == best.k)
+    const auto ways = ways_of(other, r, r.batch != 0 ? r.batch : kStrong);
+    if (!ways.empty() && found.chosen->batch == ways[0].batch && found.chosen->k == ways[0].k)
       return out;  // all that was asked for, but for layers
   }
+  return out;
+}
+
+FitTime time_of(const Compiled& c, const BoardFigures& board, const FitRequest& r,
+                const FitWay& way) {
+  FitTime out;
+  out.cost = step_cost(c.network, board.kernels, way.k, way.batch, way.form != FitForm::kSamples);
+  if (board.clock_hz == 0) return out;
+  const double each = board.cycles_per_instruction / static_cast<double>(board.clock_hz);
+  const double steps = (r.train + way.batch - 1u) / way.batch;
+  out.step_s = out.cost.training_step * each;
+  out.epoch_s = steps * out.step_s + r.heldout * out.cost.inference * each;
   return out;
 }
 
@@ -127,21 +107,19 @@ const FitWay& shown_way(const FitReport& report) {
 
 Result<FitReport> fit(const Compiled& compiled, const std::string& file, const BoardFigures& board,
                       const FitRequest& request) {
+  ODT_TRY(check(compiled, file, request));
   FitReport out;
-  ODT_ASSIGN(out, find_way(compiled, file, board, request));
-  const FitWay& way = shown_way(out);
-  out.cost = step_cost(compiled.network, board.kernels, way.k, way.batch);
-  if (board.clock_hz > 0) {
-    const double steps = (request.train + way.batch - 1u) / way.batch;
-    out.step_s =
-        out.cost.training_step * board.cycles_per_instruction / static_cast<double>(board.clock_hz);
-    out.epoch_s = steps * out.step_s + request.heldout * out.cost.inference *
-                                           board.cycles_per_instruction /
-                                           static_cast<double>(board.clock_hz);
-  }
+  ODT_ASSIGN(out, find_way(compiled, file, board, request, kStrong));
+  out.time = time_of(compiled, board, request, shown_way(out));
   if (!out.chosen) {
     ODT_ASSIGN(out.would_fit, choices(compiled, file, board, request));
+    return out;
   }
+  if (compiled.network.task != Task::kClassify || request.batch != 0) return out;
+  FitReport mild;
+  ODT_ASSIGN(mild, find_way(compiled, file, board, request, kMild));
+  out.mild = mild.chosen;
+  if (out.mild) out.mild_time = time_of(compiled, board, request, *out.mild);
   return out;
 }
 

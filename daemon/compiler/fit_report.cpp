@@ -14,9 +14,14 @@ namespace {
 
 using nlohmann::json;
 
+// As a run's placement says it (training::placement_text()).
 std::string way_text(const FitWay& way) {
-  return absl::StrCat(way.streamed ? "streamed batches" : "samples on the board",
-                      way.best_on_host ? ", the guard's best weights on the host" : "");
+  const char* what = way.form == FitForm::kSamples ? "samples" : "frozen outputs";
+  return absl::StrCat(
+      way.form == FitForm::kTail ? "the trainable part alone, " : "",
+      way.streamed ? absl::StrCat("streamed ", way.form == FitForm::kSamples ? "batches" : what)
+                   : absl::StrCat(what, " on the board"),
+      way.best_on_host ? ", the guard's best weights on the host" : "");
 }
 
 std::string choice_text(const FitChoice& c, bool dfp16) {
@@ -25,23 +30,73 @@ std::string choice_text(const FitChoice& c, bool dfp16) {
                       "): ", c.way.ram.total(), " bytes");
 }
 
+std::string ram_line(const FitWay& way, std::uint64_t arena, bool dfp16) {
+  static const char* const kForms[] = {"", ", frozen", ", tail"};
+  const FitRam& ram = way.ram;
+  const std::string label =
+      absl::StrCat(dfp16 ? "" : absl::StrCat("k ", way.k, ", "), "batch ", way.batch,
+                   way.streamed ? ", streamed" : ", resident", kForms[static_cast<int>(way.form)],
+                   way.best_on_host ? " *" : "");
+  const std::string verdict =
+      !way.refused.empty()   ? absl::StrCat("refused by its firmware: ", way.refused)
+      : ram.total() <= arena ? std::string("fits")
+                             : absl::StrCat("needs ", ram.total() - arena, " more");
+  return absl::StrFormat("%-33s %8d %8d %8d %11d %9d %8d %8d  %s\n", label, ram.image, ram.weights,
+                         ram.best, ram.activations, ram.gradients, ram.samples, ram.total(),
+                         verdict);
+}
+
+// Rows of the table: all where they are few, else the first, those that a limit refuses, and what
+// takes the least or is chosen.
+std::vector<bool> shown_rows(const FitReport& report) {
+  constexpr std::size_t kAll = 12, kFirst = 4;
+  const auto& ways = report.ways;
+  std::vector<bool> out(ways.size(), ways.size() <= kAll);
+  const auto less = [](const FitWay& a, const FitWay& b) {
+    if (a.refused.empty() != b.refused.empty()) return a.refused.empty();
+    return a.ram.total() < b.ram.total();
+  };
+  const auto least = std::min_element(ways.begin(), ways.end(), less);
+  out[static_cast<std::size_t>(least - ways.begin())] = true;
+  for (std::size_t n = 0; n < ways.size(); ++n)
+    if (n < kFirst || !ways[n].refused.empty() || (report.chosen && n + kFirst >= ways.size()))
+      out[n] = true;
+  return out;
+}
+
 std::string ram_lines(const FitReport& report, std::uint64_t arena, bool dfp16) {
   std::string out =
-      absl::StrFormat("%-27s %8s %8s %8s %11s %9s %8s %8s\n", "RAM", "image", "weights", "best",
+      absl::StrFormat("%-33s %8s %8s %8s %11s %9s %8s %8s\n", "RAM", "image", "weights", "best",
                       "activations", "gradients", "samples", "total");
-  for (const FitWay& way : report.ways) {
-    const FitRam& ram = way.ram;
-    const std::string label =
-        absl::StrCat(dfp16 ? "" : absl::StrCat("k ", way.k, ", "), "batch ", way.batch,
-                     way.streamed ? ", streamed" : ", resident", way.best_on_host ? " *" : "");
-    absl::StrAppendFormat(
-        &out, "%-27s %8d %8d %8d %11d %9d %8d %8d  %s\n", label, ram.image, ram.weights, ram.best,
-        ram.activations, ram.gradients, ram.samples, ram.total(),
-        ram.total() <= arena ? "fits" : absl::StrCat("needs ", ram.total() - arena, " more"));
+  const auto rows = shown_rows(report);
+  std::size_t hidden = 0;
+  const auto tell_hidden = [&] {
+    if (hidden > 0) absl::StrAppend(&out, "... ", hidden, " more, which do not fit (--json)\n");
+    hidden = 0;
+  };
+  for (std::size_t n = 0; n < rows.size(); ++n) {
+    if (!rows[n]) {
+      ++hidden;
+      continue;
+    }
+    tell_hidden();
+    out += ram_line(report.ways[n], arena, dfp16);
   }
-  const bool any = std::any_of(report.ways.begin(), report.ways.end(),
-                               [](const FitWay& way) { return way.best_on_host; });
-  return any ? out + "* the guard's best weights stay with odtd\n" : out;
+  tell_hidden();
+  const auto any = [&report](auto has) {
+    return std::any_of(report.ways.begin(), report.ways.end(), has);
+  };
+  if (any([](const FitWay& way) { return way.best_on_host; }))
+    out += "* the guard's best weights stay with odtd\n";
+  if (any([](const FitWay& way) { return way.form != FitForm::kSamples; }))
+    out +=
+        "frozen: odtd computes what the frozen layers give for each sample; tail: the board gets "
+        "the trainable part alone\n";
+  return out;
+}
+
+double step_of(const LayerCost& cost, const FitWay& way) {
+  return way.batch * (cost.forward + cost.backward) + cost.update;
 }
 
 std::string shape_text(const Shape& shape) { return absl::StrJoin(shape, "x"); }
@@ -54,6 +109,7 @@ std::string layers_text(const Compiled& c, const BoardFigures& board, const FitW
   for (std::size_t n = 0; n < net.layers.size(); ++n) {
     const Layer& l = net.layers[n];
     const LayerCost cost = layer_cost(net, n, board.kernels, r.k, r.batch);
+    const bool by_host = r.form != FitForm::kSamples && n < first_trainable(net);
     std::string k, bound;
     if (!l.k.empty()) {
       const auto [lo, hi] = std::minmax_element(l.k.begin(), l.k.end());
@@ -61,10 +117,12 @@ std::string layers_text(const Compiled& c, const BoardFigures& board, const FitW
     }
     if (l.is_compute() && net.arithmetic == Arithmetic::kInteger)
       bound = absl::StrCat(accumulator_bound(net, l));
-    absl::StrAppendFormat(&out, "%-3d %-14s %-12s %9d %10d %7s %13s  %.3g%s\n", n, kind_name(l),
+    absl::StrAppendFormat(&out, "%-3d %-14s %-12s %9d %10d %7s %13s  %s%s\n", n, kind_name(l),
                           shape_text(l.out_shape), l.weights.size(), cost.macs, k, bound,
-                          r.batch * (cost.forward + cost.backward) + cost.update,
-                          l.is_compute() && !l.trainable ? "  frozen" : "");
+                          by_host ? std::string("-") : absl::StrFormat("%.3g", step_of(cost, r)),
+                          by_host                          ? "  frozen, computed by odtd"
+                          : l.is_compute() && !l.trainable ? "  frozen"
+                                                           : "");
   }
   return out;
 }
@@ -77,12 +135,90 @@ json ram_json(const FitRam& ram) {
 }
 
 json way_json(const FitWay& way, std::uint64_t arena) {
+  static const char* const kForms[] = {"samples", "frozen", "tail"};
   return {{"k", way.k},
           {"batch", way.batch},
           {"streamed", way.streamed},
           {"best_on_host", way.best_on_host},
+          {"form", kForms[static_cast<int>(way.form)]},
           {"ram", ram_json(way.ram)},
-          {"fits", way.ram.total() <= arena}};
+          {"refused", way.refused},
+          {"fits", way.fits(arena)}};
+}
+
+json choice_json(const FitChoice& f, std::uint64_t arena) {
+  json out = way_json(f.way, arena);
+  out.erase("ram");
+  out.erase("refused");
+  out.erase("fits");
+  out["trainable_layers"] = f.trainable_layers;
+  out["bytes"] = f.way.ram.total();
+  return out;
+}
+
+// The first way with whole samples, resident or streamed; null: none was asked for.
+json plain_json(const FitReport& report, bool streamed) {
+  for (const FitWay& way : report.ways)
+    if (way.form == FitForm::kSamples && way.streamed == streamed) return ram_json(way.ram);
+  return nullptr;
+}
+bool plain_fits(const FitReport& report, bool streamed, std::uint64_t arena) {
+  for (const FitWay& way : report.ways)
+    if (way.form == FitForm::kSamples && way.streamed == streamed) return way.fits(arena);
+  return false;
+}
+
+json layers_json(const Compiled& c, const BoardFigures& board, const FitWay& way) {
+  json layers = json::array();
+  for (std::size_t n = 0; n < c.network.layers.size(); ++n) {
+    const LayerCost cost = layer_cost(c.network, n, board.kernels, way.k, way.batch);
+    const bool by_host = way.form != FitForm::kSamples && n < first_trainable(c.network);
+    layers.push_back({{"name", shown(c.network.layers[n].name)},
+                      {"kind", kind_name(c.network.layers[n])},
+                      {"macs", cost.macs},
+                      {"trainable", c.network.layers[n].trainable},
+                      {"on_board", !by_host},
+                      {"instructions_per_step", by_host ? 0 : step_of(cost, way)}});
+  }
+  return layers;
+}
+
+std::string time_text(const FitTime& time) {
+  std::string out = absl::StrFormat("%.4g instructions a step, %.4g an inference",
+                                    time.cost.training_step, time.cost.inference);
+  if (time.epoch_s > 0)
+    absl::StrAppendFormat(&out, "; about %.3g s a step, %.3g s an epoch", time.step_s,
+                          time.epoch_s);
+  return out;
+}
+
+std::string refused_text(const FitReport& report, const BoardFigures& board) {
+  const bool refused = std::all_of(report.ways.begin(), report.ways.end(),
+                                   [](const FitWay& way) { return !way.refused.empty(); });
+  if (refused)
+    return absl::StrCat("does not fit: the firmware of ", board.name,
+                        " refuses it: ", report.ways.front().refused, "\n");
+  std::uint64_t least = UINT64_MAX;
+  for (const FitWay& way : report.ways)
+    if (way.refused.empty()) least = std::min(least, way.ram.total());
+  return absl::StrCat("does not fit: at least ", least, " bytes of ", board.arena_bytes, "\n");
+}
+
+std::string chosen_text(const FitReport& report, bool dfp16) {
+  std::string out = absl::StrCat("fits: ", way_text(*report.chosen), "\n");
+  if (!report.mild) return out;
+  const FitWay& way = *report.mild;
+  if (way.batch == report.chosen->batch && way.k == report.chosen->k &&
+      way.form == report.chosen->form && way.streamed == report.chosen->streamed)
+    return out;
+  absl::StrAppend(&out,
+                  "where the model is good on the new data before training (above 5/6 of its "
+                  "own accuracy), odtd takes batch ",
+                  way.batch, dfp16 ? "" : absl::StrCat(", k ", way.k), ": ", way_text(way), ", ",
+                  way.ram.total(), " bytes");
+  if (report.mild_time.epoch_s > 0)
+    absl::StrAppendFormat(&out, ", about %.3g s an epoch", report.mild_time.epoch_s);
+  return out + "\n";
 }
 
 }  // namespace
@@ -101,55 +237,29 @@ std::string fit_text(const Compiled& c, const BoardFigures& board, const FitRequ
   absl::StrAppend(
       &out, "flash     ", c.image.size(), " bytes where the image is stored beside the firmware",
       board.flash_bytes > 0 ? absl::StrCat(" (", board.flash_bytes, " free)") : "", "\n");
-  absl::StrAppendFormat(&out, "predicted %.4g instructions a step, %.4g an inference",
-                        report.cost.training_step, report.cost.inference);
-  if (report.epoch_s > 0)
-    absl::StrAppendFormat(&out, "; about %.3g s a step, %.3g s an epoch", report.step_s,
-                          report.epoch_s);
-  out += "\n";
-  if (report.chosen) {
-    absl::StrAppend(&out, "fits: ", way_text(way), "\n");
-    return out;
-  }
-  const auto least = std::min_element(
-      report.ways.begin(), report.ways.end(),
-      [](const FitWay& a, const FitWay& b) { return a.ram.total() < b.ram.total(); });
-  absl::StrAppend(&out, "does not fit: at least ", least->ram.total(), " bytes of ",
-                  board.arena_bytes, "\n");
+  absl::StrAppend(&out, "predicted ", time_text(report.time), "\n");
+  if (report.chosen) return out + chosen_text(report, dfp16);
+  out += refused_text(report, board);
   for (const auto& choice : report.would_fit)
     absl::StrAppend(&out, "would fit: ", choice_text(choice, dfp16), "\n");
   if (report.would_fit.empty())
-    out +=
-        c.tail.empty()
-            ? "nothing of it fits, not even its last layer: take a smaller model or a larger "
-              "board\n"
-            : "nothing of it fits with its samples; odtd tries frozen outputs too, which are not "
-              "counted here\n";
+    out += "nothing of it fits, not even its last layer: take a smaller model or a larger board\n";
   return out;
 }
 
 std::string fit_json(const Compiled& c, const BoardFigures& board, const FitRequest& r,
                      const FitReport& report) {
+  const std::uint64_t arena = board.arena_bytes;
   json would = json::array();
-  for (const auto& f : report.would_fit)
-    would.push_back({{"trainable_layers", f.trainable_layers},
-                     {"batch", f.way.batch},
-                     {"k", f.way.k},
-                     {"streamed", f.way.streamed},
-                     {"best_on_host", f.way.best_on_host},
-                     {"bytes", f.way.ram.total()}});
-  const FitWay &way = shown_way(report), &resident = report.ways[0], &streamed = report.ways[1];
+  for (const auto& f : report.would_fit) would.push_back(choice_json(f, arena));
+  const FitWay& way = shown_way(report);
   json ways = json::array();
-  for (const FitWay& w : report.ways) ways.push_back(way_json(w, board.arena_bytes));
-  json layers = json::array();
-  for (std::size_t n = 0; n < c.network.layers.size(); ++n) {
-    const LayerCost cost = layer_cost(c.network, n, board.kernels, way.k, way.batch);
-    layers.push_back(
-        {{"name", shown(c.network.layers[n].name)},
-         {"kind", kind_name(c.network.layers[n])},
-         {"macs", cost.macs},
-         {"trainable", c.network.layers[n].trainable},
-         {"instructions_per_step", way.batch * (cost.forward + cost.backward) + cost.update}});
+  for (const FitWay& w : report.ways) ways.push_back(way_json(w, arena));
+  json mild = nullptr;
+  if (report.mild) {
+    mild = way_json(*report.mild, arena);
+    mild["step_s"] = report.mild_time.step_s;
+    mild["epoch_s"] = report.mild_time.epoch_s;
   }
   const json out = {{"format", "odt-fit-1"},
                     {"model", shown(c.network.name)},
@@ -161,18 +271,20 @@ std::string fit_json(const Compiled& c, const BoardFigures& board, const FitRequ
                     {"k", way.k},
                     {"train_samples", r.train},
                     {"heldout_samples", r.heldout},
-                    {"layers", layers},
-                    {"resident", ram_json(resident.ram)},
-                    {"streamed", ram_json(streamed.ram)},
-                    {"fits_resident", resident.ram.total() <= board.arena_bytes},
-                    {"fits_streamed", streamed.ram.total() <= board.arena_bytes},
+                    {"layers", layers_json(c, board, way)},
+                    {"resident", plain_json(report, false)},
+                    {"streamed", plain_json(report, true)},
+                    {"fits_resident", plain_fits(report, false, arena)},
+                    {"fits_streamed", plain_fits(report, true, arena)},
                     {"ways", ways},
+                    {"chosen", report.chosen ? way_json(*report.chosen, arena) : json()},
+                    {"mild", mild},
                     {"fits", report.chosen.has_value()},
                     {"image_bytes", c.image.size()},
-                    {"instructions_per_step", report.cost.training_step},
-                    {"instructions_per_inference", report.cost.inference},
-                    {"step_s", report.step_s},
-                    {"epoch_s", report.epoch_s},
+                    {"instructions_per_step", report.time.cost.training_step},
+                    {"instructions_per_inference", report.time.cost.inference},
+                    {"step_s", report.time.step_s},
+                    {"epoch_s", report.time.epoch_s},
                     {"would_fit", would}};
   return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }

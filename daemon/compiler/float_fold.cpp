@@ -236,8 +236,25 @@ class Folder {
       scale_behind(id, std::vector<double>(op.out[0], gain), std::vector<double>(op.out[0], 0), -1);
   }
 
+  // A vector has no channels of its own: a dense layer whose matrix is diagonal, and stays so.
+  void to_diagonal(FloatOp& op) {
+    const std::size_t n = op.out[0];
+    std::vector<double> matrix(n * n, 0);
+    for (std::size_t i = 0; i < n; ++i) matrix[i * n + i] = op.weights[i];
+    op.kind = FloatKind::kLinear;
+    op.fixed = true;
+    op.norm_node = op.node->index;
+    op.weights = std::move(matrix);
+    op.weight_shape = {op.out[0], op.out[0]};
+  }
+
   Status to_convolution(int id) {
+    constexpr std::uint32_t kMostDiagonal = 128;  // 32 KB of weights
     FloatOp& op = at(id);
+    if (op.out.size() == 1 && op.out[0] <= kMostDiagonal) {
+      to_diagonal(op);
+      return absl::OkStatus();
+    }
     const std::string what = op.fixed ? "an upper bound (as ReLU6 has)"
                              : op.node->op == "Relu" || op.node->op == "Clip"
                                  ? "a Relu that no layer in front can do"
@@ -245,9 +262,10 @@ class Folder {
                                    "can take over";
     if (op.out.size() != 3)
       return absl::UnimplementedError(
-          absl::StrCat(where(graph_, *op.node), what,
-                       ", on a tensor without a plane; supported on [1,C,H,W], as a 1x1 "
-                       "convolution of each channel"));
+          absl::StrCat(where(graph_, *op.node), what, ", on a vector of ", op.out[0],
+                       " values; supported on [1,C,H,W], as a "
+                       "1x1 convolution of each channel, and on vectors of up to ",
+                       kMostDiagonal, "; use Relu there, or put it in front of the Flatten"));
     op.kind = FloatKind::kConv;
     op.norm_node = op.node->index;
     op.weight_shape = {op.out[0], 1, 1, 1};

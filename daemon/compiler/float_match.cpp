@@ -149,8 +149,11 @@ class FloatMatcher {
                                      [](const Layer& l) { return l.fixed; });
     if (fixed > 0)
       net_.warnings.push_back(
-          absl::StrCat("upper bounds (as ReLU6 has) become ", fixed,
-                       " fixed 1x1 convolutions: Relu is cheaper, and takes fewer layers"));
+          absl::StrCat("upper bounds (as ReLU6 has), and scales of vectors that no layer takes, "
+                       "become ",
+                       fixed,
+                       " fixed layers (1x1 convolutions; on vectors dense ones with a diagonal): "
+                       "Relu is cheaper, and takes fewer layers"));
     if (std::none_of(net_.layers.begin(), net_.layers.end(),
                      [](const Layer& l) { return l.can_train(); }))
       return absl::InvalidArgumentError(graph_.file + ": the graph has no Conv, MatMul or Gemm");
@@ -211,6 +214,11 @@ class FloatMatcher {
     if (net_.task == Task::kAutoencode && n != inputs)
       return absl::InvalidArgumentError(
           absl::StrCat(graph_.file, ": an autoencoder of ", inputs, " inputs and ", n, " outputs"));
+    if (net_.task == Task::kAutoencode && net_.prequant && !float_.scale.empty())
+      net_.warnings.push_back(
+          "the graph normalises its input: the outputs are compared with the normalised input, and "
+          "errors and values are told in units of the data by the same scale; a graph that turns "
+          "its outputs back into units of the data must not (leave that step out of the file)");
     return absl::OkStatus();
   }
 

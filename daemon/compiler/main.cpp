@@ -1,8 +1,8 @@
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <filesystem>
 #include <iostream>
 
-#include "base/ids.h"
+#include "base/std_output.h"
 #include "compiler/c_writer.h"
 #include "compiler/cmd_export.h"
 #include "compiler/cmd_fit.h"
@@ -11,6 +11,7 @@
 #include "compiler/vectors.h"
 #include "data/dataset.h"
 #include "data/import.h"
+#include "data/output_files.h"
 #include "odt/odt.h"
 
 namespace {
@@ -21,10 +22,12 @@ using odt::compiler::kMaxFileBytes;
 
 int run_compile(const std::string& in, std::string out, const std::string& manifest_path,
                 const std::string& vectors_path, const odt::compiler::CompileOptions& options) {
-  if (out.empty()) out = in.substr(0, in.rfind('.')) + ".odtm";
+  if (out.empty()) out = std::filesystem::path(in).replace_extension(".odtm").string();
   const std::string manifest = manifest_path.empty() ? out + ".json" : manifest_path;
-  for (const std::string& path : {out, manifest, vectors_path})
-    if (auto st = odt::data::not_over(in, path); !st.ok()) return fail(st);
+  if (auto st = odt::data::check_outputs(
+          {in}, {{"-o", out}, {"--manifest", manifest}, {"--vectors", vectors_path}});
+      !st.ok())
+    return fail(st);
   auto onnx = odt::data::read_file(in, kMaxFileBytes);
   if (!onnx.ok()) return fail(onnx.status());
   auto compiled = odt::compiler::compile(*onnx, file_name(in), options);
@@ -35,13 +38,11 @@ int run_compile(const std::string& in, std::string out, const std::string& manif
     if (!text.ok()) return fail(text.status());
     vectors = *std::move(text);
   }
-  if (auto st = odt::data::write_file(manifest, compiled->manifest); !st.ok()) return fail(st);
-  if (auto st = odt::data::write_file(out, compiled->image); !st.ok()) {
-    std::remove(manifest.c_str());
+  if (auto st = odt::data::write_files({{"--manifest", manifest, compiled->manifest},
+                                        {"--vectors", vectors_path, vectors},
+                                        {"-o", out, compiled->image}});
+      !st.ok())
     return fail(st);
-  }
-  if (!vectors_path.empty())
-    if (auto st = odt::data::write_file(vectors_path, vectors); !st.ok()) return fail(st);
   std::cout << odt::compiler::inspect_manifest(compiled->manifest) << "wrote " << out << " and "
             << manifest << "\n";
   return 0;
@@ -167,13 +168,14 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
-    return app.exit(asked);
+    return odt::finish_output("odtc", app.exit(asked));
   } catch (const CLI::ParseError& e) {
     return odt::compiler::usage(e.what());
   }
-  if (exported->command->parsed()) return exported->run();
-  if (fit->command->parsed()) return fit->run();
-  if (c->parsed()) return run_c(in, options, c_options);
-  return compile->parsed() ? run_compile(in, out, manifest, vectors, options)
-                           : run_inspect(in, options);
+  const int code = exported->command->parsed() ? exported->run()
+                   : fit->command->parsed()    ? fit->run()
+                   : c->parsed()               ? run_c(in, options, c_options)
+                   : compile->parsed()         ? run_compile(in, out, manifest, vectors, options)
+                                               : run_inspect(in, options);
+  return odt::finish_output("odtc", code);
 }

@@ -78,4 +78,24 @@ Result<MemoryTable> plan_table(const std::string& image, const std::string& file
   return table;
 }
 
+Result<ImageParts> parts_of(const std::string& image, const std::string& file) {
+  const auto words = aligned(image);
+  odt_model_t model{};
+  odt_error_t error{};
+  if (odt_model_open(&model, words.data(), static_cast<std::uint32_t>(image.size()), &error) !=
+      ODT_OK)
+    return failed(file, error);
+  ImageParts parts;
+  parts.ops = model.n_ops;
+  parts.layers = model.n_layers;
+  if (model.task == ODT_TASK_CLASSIFY) parts.classes = model.n_classes;
+  parts.dfp16 = model.arith == ODT_ARITH_DFP16;
+  for (std::size_t i = 0; i < model.n_ops; ++i) {
+    const int kind = model.ops[i].kind;
+    parts.conv = parts.conv || kind == ODT_OP_CONV2D;
+    parts.graphs = parts.graphs || (kind >= ODT_OP_MAXPOOL && kind <= ODT_OP_RESIZE);
+  }
+  return parts;
+}
+
 }  // namespace odt::compiler

@@ -26,4 +26,12 @@ struct MemoryTable {
 };
 Result<MemoryTable> plan_table(const std::string& image, const std::string& file);
 
+// What an image asks of a board's firmware (compiler/boards.h, BoardLimits).
+struct ImageParts {
+  std::uint32_t ops = 0, layers = 0, classes = 0;  // classes: 0 where the model has none
+  bool conv = false, graphs = false, dfp16 = false;
+};
+// Errors: those of plan_memory.
+Result<ImageParts> parts_of(const std::string& image, const std::string& file);
+
 }  // namespace odt::compiler

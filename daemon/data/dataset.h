@@ -82,9 +82,6 @@ Result<Dataset> read_sample(const std::string& path, std::uint32_t sample);
 void clear_stale(const std::string& path);
 // Whole file, at most max_bytes. Errors: NOT_FOUND, INVALID_ARGUMENT (size), all naming the path.
 Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes);
-// Nothing is written over what is read. Errors: INVALID_ARGUMENT (one file, whatever its names
-// are).
-Status not_over(const std::string& in, const std::string& out);
 // Temp file in the same folder, fsync, rename: `path` is complete or unchanged.
 Status write_file(const std::string& path, std::string_view content);
 Status write_file(const std::string& path, std::initializer_list<std::string_view> parts);

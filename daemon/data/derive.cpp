@@ -88,15 +88,20 @@ Result<OutputStage> output_stage(const Dataset& d, OutputStage out) {
   return out;
 }
 
-void output_scales(const InputStage& in, OutputStage& out) {
+void output_scales(const InputStage& in, Dtype dtype, OutputStage& out) {
   out.offset = {0};
   out.scale = {1};
   if (!in.has_prequant()) return;
   out.offset.clear();
   out.scale.clear();
   for (std::size_t c = 0; c < in.offset.size(); ++c) {
-    out.offset.push_back(-in.offset[c]);
-    out.scale.push_back(std::ldexp(static_cast<float>(in.mult[c]), -in.k[c]));
+    const float scale = std::ldexp(static_cast<float>(in.mult[c]), -in.k[c]);
+    // y = floor((x + offset) * scale) for x from y / scale - offset to the next integer's.
+    const float step = scale != 0 ? 1 / scale : 0, whole = std::copysign(1.0f, step);
+    const float last = dtype == Dtype::kF32 ? 0 : std::abs(step) > 1 ? whole : step;
+    const float middle = (step - last) / 2;
+    out.offset.push_back(middle - in.offset[c]);
+    out.scale.push_back(scale);
   }
   const auto alike = [](const std::vector<float>& v) {
     return std::all_of(v.begin(), v.end(), [&v](float x) { return x == v[0]; });

@@ -30,8 +30,9 @@ struct OutputStage {
 Result<OutputStage> parse_output_stage(std::string_view manifest_json, const Dataset& dataset);
 // The same of an empty or given scaling. Errors: INVALID_ARGUMENT.
 Result<OutputStage> output_stage(const Dataset& dataset, OutputStage out);
-// Of an autoencoder, from PREQUANT: value of the source = output / scale + offset.
-void output_scales(const InputStage& input, OutputStage& out);
+// Of an autoencoder, from PREQUANT: value of the source = output / scale + offset, the middle of
+// those that PREQUANT makes this integer of. dtype: the dataset's; whole values have fewer.
+void output_scales(const InputStage& input, Dtype dtype, OutputStage& out);
 std::int8_t quantize_target(const OutputStage& out, std::uint32_t output, float target);
 
 std::string encode_samples(Dtype dtype, std::uint32_t sample_len,

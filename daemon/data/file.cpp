@@ -124,11 +124,4 @@ Status write_file(const std::string& asked, std::initializer_list<std::string_vi
   return absl::OkStatus();
 }
 
-Status not_over(const std::string& in, const std::string& out) {
-  std::error_code ec;
-  if (in.empty() || out.empty() || !std::filesystem::equivalent(in, out, ec) || ec)
-    return absl::OkStatus();
-  return absl::InvalidArgumentError(out + ": this is the file that is read; give another one");
-}
-
 }  // namespace odt::data

@@ -372,6 +372,8 @@ Result<Dataset> import_source(Source& source, const SplitOptions& options, Missi
   ODT_ASSIGN(picks, choose_splits(options, s.rows[0], s.rows[1]));
   Dataset d;
   ODT_TRY(make_room(source, picks, s, d));
+  std::copy(std::begin(picks.wanted), std::end(picks.wanted), std::begin(s.notes.wanted));
+  s.notes.own_test = s.rows[1].rows() > 0;
   const Slots slots = slots_of(picks, s);
   picks = {};
   const auto rank = rank_classes(s, d);

@@ -28,6 +28,8 @@ struct ImportNotes {
   std::uint64_t dropped = 0;           // rows with missing values
   std::uint64_t missing_cells = 0;     // filled or dropped
   std::vector<std::uint64_t> missing;  // per value, where any is missing
+  std::uint64_t wanted[3] = {0, 0, 0};  // samples of each split, before groups were kept whole
+  bool own_test = false;                // the test split is the source's own
   SourceInfo info;
 };
 

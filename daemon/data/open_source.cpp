@@ -3,6 +3,7 @@
 #include <absl/strings/str_join.h>
 
 #include <filesystem>
+#include <map>
 
 #include "data/csv_reader.h"
 #include "data/file_set.h"
@@ -148,21 +149,29 @@ Result<std::string> guess_format(const std::string& path) {
                ? "idx"
                : "";
   };
-  std::string found;
+  std::map<std::string, std::size_t> found;
+  const auto count = [&](const std::string& name) {
+    if (const std::string format = by_name(name); !format.empty()) ++found[format];
+  };
   if (fs::is_directory(path, ec)) {
     std::vector<std::string> files;
     ODT_ASSIGN(files, files_below(path, {}));
-    for (const auto& file : files)
-      if (found = by_name(file); !found.empty()) break;
+    for (const auto& file : files) count(file);
   } else if (extension_of(path) == ".zip") {
     std::unique_ptr<FileSet> files;
     ODT_ASSIGN(files, open_files(path, ""));
-    for (const auto& file : files->entries())
-      if (found = by_name(file.path); !found.empty()) break;
+    for (const auto& file : files->entries()) count(file.path);
   } else {
-    found = by_name(path);
+    count(path);
   }
-  if (!found.empty()) return found;
+  if (found.size() == 1) return found.begin()->first;
+  if (found.size() > 1)
+    return absl::InvalidArgumentError(absl::StrCat(
+        shown_name("", path), ": files of several formats (",
+        absl::StrJoin(
+            found, ", ",
+            [](std::string* out, const auto& f) { absl::StrAppend(out, f.second, " ", f.first); }),
+        "); say which with --format: the others are left out"));
   return absl::InvalidArgumentError(
       absl::StrCat(shown_name("", path),
                    ": the name does not tell the format; say --format, one of ", known_formats()));

@@ -128,17 +128,32 @@ void warn_of_samples(const Dataset& d, Report& r) {
   if (r.dropped > 0) warn(r.dropped, " rows with missing values were left out");
 }
 
-// Recordings stay whole: few of them leave splits empty.
-void warn_of_groups(const Dataset& d, Report& r) {
-  if (d.groups.empty() || (d.counts[1] != 0 && d.counts[2] != 0)) return;
-  const std::string empty = d.counts[1] != 0   ? "test split is"
-                            : d.counts[2] != 0 ? "held-out split is"
-                                               : "held-out and test splits are";
-  const std::uint32_t all = r.groups[0] + r.groups[1] + r.groups[2];
-  r.warnings.push_back(absl::StrCat("the ", empty,
-                                    " empty: the samples of a group stay together, and there ",
-                                    all == 1 ? "is 1 group" : absl::StrCat("are ", all, " groups"),
-                                    "; choose other parts (--split 60,20,20), or another group"));
+// Recordings stay whole: where they are large or few, a split that was asked for stays empty.
+void warn_of_groups(const Dataset& d, const ImportNotes& notes, Report& r) {
+  if (d.groups.empty()) return;
+  std::vector<std::string> empty;
+  std::uint64_t wanted = 0;
+  for (int split = 1; split < 3; ++split)
+    if (d.counts[split] == 0 && notes.wanted[split] > 0 && !(split == 2 && notes.own_test)) {
+      empty.push_back(kSplitNames[split]);
+      wanted = std::max(wanted, notes.wanted[split]);
+    }
+  if (empty.empty()) return;
+  const std::uint32_t all = r.groups[0] + r.groups[1] + (notes.own_test ? 0 : r.groups[2]);
+  r.warnings.push_back(absl::StrCat(
+      "the ", absl::StrJoin(empty, " and "), empty.size() > 1 ? " splits are" : " split is",
+      " empty: the samples of a group stay together, and ",
+      all == 1 ? "there is 1 group, which trains"
+               : absl::StrCat("none of the ", all, " groups fits into ", wanted, " of ",
+                              d.samples(), " samples"),
+      "; choose other parts (--split 60,20,20), or another group"));
+}
+
+void warn_of_faults(const ImportNotes& notes, Report& r) {
+  const auto& faults = notes.info.faults;
+  if (faults.empty()) return;
+  r.warnings.push_back(absl::StrCat(faults.size(), faults.size() == 1 ? " file is" : " files are",
+                                    " not whole: ", some(faults)));
 }
 
 void warn_of_classes(const Dataset& d, Report& r) {
@@ -204,7 +219,8 @@ Report make_report(const Dataset& d, const ImportNotes& notes) {
   find_duplicates(d, r);
   summarise(d, notes, r);
   warn_of_samples(d, r);
-  warn_of_groups(d, r);
+  warn_of_faults(notes, r);
+  warn_of_groups(d, notes, r);
   warn_of_classes(d, r);
   warn_of_features(r);
   return r;

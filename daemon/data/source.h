@@ -26,6 +26,8 @@ struct SourceInfo {
   float sample_rate = 0;                  // Hz, of a series; 0: unknown or none
   std::vector<std::string> value_names;   // CSV columns, channels; empty: numbers from 0
   std::vector<std::string> target_names;  // regression
+  // Files that were taken although they are not whole, "a.wav: 100 of 8000 samples' bytes".
+  std::vector<std::string> faults;
 };
 
 // A reader: rows one at a time with bounded memory, twice over (import_source makes two passes that

@@ -64,10 +64,22 @@ class Chain : public Source {
     return (static_cast<double>(file_) + current_->progress()) / static_cast<double>(files_);
   }
   std::string describe() const override { return describe_; }
-  SourceInfo info() const override { return info_; }
+  SourceInfo info() const override {
+    SourceInfo info = info_;
+    info.faults = faults_;
+    const auto last = current_->info().faults;
+    info.faults.insert(info.faults.end(), last.begin(), last.end());
+    return info;
+  }
 
  private:
   Status go_to(std::size_t file) {
+    if (file > file_) {
+      const auto more = current_->info().faults;
+      faults_.insert(faults_.end(), more.begin(), more.end());
+    } else {
+      faults_.clear();
+    }
     current_.reset();  // at most one open at a time
     ODT_ASSIGN(current_, open_(file));
     file_ = file;
@@ -80,6 +92,7 @@ class Chain : public Source {
   SourcePtr current_;
   std::vector<std::uint32_t> shape_;
   SourceInfo info_;
+  std::vector<std::string> faults_;  // of the files before this one
   std::uint32_t row_ = 0;
 };
 
@@ -110,7 +123,12 @@ class WithTest : public Source {
   std::string describe() const override {
     return absl::StrCat(pool_->describe(), ", test ", test_->describe());
   }
-  SourceInfo info() const override { return pool_->info(); }
+  SourceInfo info() const override {
+    SourceInfo info = pool_->info();
+    const auto more = test_->info().faults;
+    info.faults.insert(info.faults.end(), more.begin(), more.end());
+    return info;
+  }
 
  private:
   SourcePtr pool_, test_;

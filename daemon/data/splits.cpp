@@ -192,6 +192,9 @@ Result<Picks> choose_splits(const SplitOptions& o, const SplitRows& pool,
   ODT_ASSIGN(w, wanted(o, pool.rows(), own_test.rows()));
   const bool has_test = own_test.rows() > 0;
   Picks picks;
+  picks.wanted[0] = w.train;
+  picks.wanted[1] = w.heldout;
+  picks.wanted[2] = w.test;
   if (pool.groups.empty())
     pick_rows(o, w, pool, has_test, picks);
   else

@@ -28,6 +28,7 @@ struct SplitRows {
 // where there is one, else of the pool.
 struct Picks {
   std::vector<std::uint32_t> train, heldout, test;
+  std::uint64_t wanted[3] = {0, 0, 0};  // samples of each that the options ask for
 };
 
 // Seeded: the same rows and options give the same picks on every machine. With groups and no counts

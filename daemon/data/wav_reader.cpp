@@ -44,6 +44,58 @@ sf_count_t memory_read(void* to, sf_count_t count, void* user) {
 sf_count_t memory_write(const void*, sf_count_t, void*) { return 0; }
 sf_count_t memory_tell(void* user) { return static_cast<Memory*>(user)->at; }
 
+std::uint32_t number32(std::string_view b, std::size_t at, bool big) {
+  std::uint32_t v = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    v = v << 8 | static_cast<unsigned char>(b[at + (big ? i : 3 - i)]);
+  return v;
+}
+
+// Where a file's samples lie, and how many its header promises.
+struct Extent {
+  std::size_t size_at = 0, data_at = 0;  // of the data chunk; 0: none found
+  std::uint64_t says = 0, has = 0, riff_says = 0;
+  // As sox and ffmpeg write into a pipe, or a recorder that was switched off.
+  bool unknown() const { return says >= 0x7FFFF000 || (says == 0 && has > 0); }
+};
+
+Extent find_samples(std::string_view b) {
+  const bool big = b.substr(0, 4) == "RIFX", wide = b.substr(0, 4) == "RF64";
+  Extent e;
+  e.riff_says = number32(b, 4, big);
+  const auto number64 = [&](std::size_t at) {
+    return std::uint64_t{number32(b, at + 4, false)} << 32 | number32(b, at, false);
+  };
+  std::uint64_t wide_data = 0;
+  for (std::size_t at = 12; at + 8 <= b.size();) {
+    const std::uint64_t length = number32(b, at + 4, big);
+    if (b.substr(at, 4) == "ds64" && wide && at + 24 <= b.size()) {
+      e.riff_says = number64(at + 8);
+      wide_data = number64(at + 16);
+    }
+    if (b.substr(at, 4) == "data") {
+      e.size_at = at + 4;
+      e.data_at = at + 8;
+      e.says = wide && length == 0xFFFFFFFF ? wide_data : length;
+      e.has = b.size() - e.data_at;
+      break;
+    }
+    if (length > b.size() - at - 8) break;
+    at += 8 + length + (length & 1);
+  }
+  return e;
+}
+
+std::string fault_of(const Extent& e, std::size_t bytes) {
+  if (e.data_at == 0) return {};
+  if (e.unknown()) return "its header does not say how long it is: taken up to its end";
+  if (e.says > e.has)
+    return absl::StrCat("cut off: ", e.has, " of ", e.says, " bytes of samples are there");
+  if (e.riff_says < 0x7FFFF000 && e.riff_says > bytes - 8)
+    return absl::StrCat("cut off behind its samples: ", bytes, " of ", e.riff_says + 8, " bytes");
+  return {};
+}
+
 Status bad(const std::string& name, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", what));
 }
@@ -92,6 +144,15 @@ Result<WavClip> read_wav(std::string_view bytes, const std::string& name, double
   if (bytes.size() < 12 || (magic != "RIFF" && magic != "RIFX" && magic != "RF64") ||
       bytes.substr(8, 4) != "WAVE")
     return bad(name, "not a WAV file");
+  const Extent extent = find_samples(bytes);
+  std::string patched;
+  if (extent.data_at != 0 && extent.unknown() && magic != "RF64") {
+    patched = bytes;
+    const auto has = static_cast<std::uint32_t>(std::min<std::uint64_t>(extent.has, 0x7FFFEFFF));
+    for (std::size_t i = 0; i < 4; ++i)
+      patched[extent.size_at + i] = static_cast<char>(has >> 8 * (magic == "RIFX" ? 3 - i : i));
+    bytes = patched;
+  }
   Memory memory{bytes};
   SF_VIRTUAL_IO io{memory_size, memory_seek, memory_read, memory_write, memory_tell};
   SF_INFO info{};
@@ -106,8 +167,10 @@ Result<WavClip> read_wav(std::string_view bytes, const std::string& name, double
     return bad(name, absl::StrCat(info.samplerate, " Hz; expected 1..", kMaxRate));
   WavClip clip;
   clip.rate = info.samplerate;
+  clip.fault = fault_of(extent, bytes.size());
   ODT_TRY(read_mono(file.get(), info.channels, name, clip.samples));
-  if (clip.samples.empty()) return bad(name, "no samples");
+  if (clip.samples.empty())
+    return bad(name, absl::StrCat("no samples", clip.fault.empty() ? "" : "; ", clip.fault));
   if (rate > 0 && rate != clip.rate) {
     ODT_TRY(resample(clip.samples, clip.rate, rate, name));
     if (clip.samples.empty())

@@ -31,6 +31,7 @@ class WavRecordings : public RecordingSource {
   double full_scale() const override { return 32768; }
   Status rewind() override {
     files_.rewind();
+    faults_.clear();
     return absl::OkStatus();
   }
   double progress() const override { return files_.progress(); }
@@ -42,6 +43,7 @@ class WavRecordings : public RecordingSource {
     SourceInfo info;
     info.unit = "1/32768";
     info.value_names = {"sound"};
+    info.faults = faults_;
     return info;
   }
 
@@ -53,6 +55,8 @@ class WavRecordings : public RecordingSource {
       return absl::InvalidArgumentError(absl::StrCat(files_.shown(files_.at()), ": ", clip.rate,
                                                      " Hz; the first file has ", rate_,
                                                      " Hz (give a sample rate to resample to)"));
+    if (!clip.fault.empty())
+      faults_.push_back(absl::StrCat(files_.shown(files_.at()), ": ", clip.fault));
     files_.pass(r);
     r.values = std::move(clip.samples);
     return true;
@@ -66,6 +70,7 @@ class WavRecordings : public RecordingSource {
   }
 
   NamedFiles files_;
+  std::vector<std::string> faults_;
   double rate_ = 0;
   bool fixed_rate_ = false;
 };

@@ -164,6 +164,19 @@ asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState sta
   co_return done;
 }
 
+namespace {
+
+// Another placement may do: the memory is too small, or reduced firmware (CAP 16) lacks what this
+// form's image has.
+bool another_may_do(const Session& session, const Status& status) {
+  constexpr std::uint32_t kCapReduced = 1u << 16;
+  return absl::IsResourceExhausted(status) ||
+         ((session->hello().caps & kCapReduced) != 0 &&
+          (absl::IsOutOfRange(status) || absl::IsUnimplemented(status)));
+}
+
+}  // namespace
+
 asio::awaitable<Status> RunTask::measure_first(Session session) {
   if (!run_.effective.k.has_value()) {
     // The policy's batch follows from the measurement; what the board can hold hardly does.
@@ -180,7 +193,7 @@ asio::awaitable<Status> RunTask::measure_first(Session session) {
     if (!done.ok()) co_return done;
     done = co_await put_model(session);
     if (done.ok() && run_.checkpoint_state.is_zero()) done = co_await measure_start(session);
-    const bool smaller = absl::IsResourceExhausted(done) && !run_.effective.k.has_value() &&
+    const bool smaller = another_may_do(session, done) && !run_.effective.k.has_value() &&
                          form_ != Form::kTail && run_.spec.hyper.frozen.value_or(true) &&
                          !model_->tail.image.is_zero() && (session->hello().caps & kCapFrozen) != 0;
     if (!smaller) co_return done;
@@ -205,16 +218,19 @@ asio::awaitable<Status> RunTask::try_placements(Session session) {
   // The first one twice: the evaluation before may have left batch slots that take its room.
   places->insert(places->begin(), places->front());
   Status last = absl::InternalError("no placement");
+  Hash refused;  // an image that the board's firmware does not take
   for (const Placement& place : *places) {
     auto done = interrupted(session);
     if (!done.ok()) co_return done;
     form_ = place.form;
+    if (!refused.is_zero() && image_hash() == refused) continue;
     done = co_await derive_samples();
     if (!done.ok()) co_return done;
     last = absl::OkStatus();
     if (image_loaded_ != image_hash()) last = co_await put_model(session);
     if (last.ok()) last = co_await start_with(session, place);
-    if (!absl::IsResourceExhausted(last)) co_return last;
+    if (!another_may_do(session, last)) co_return last;
+    if (!absl::IsResourceExhausted(last)) refused = image_hash();
     // The estimate was too good: the board has the last word. The next begins with the image.
     env_->say(3, absl::StrCat(shown(), ": ", text_of(last)));
     image_loaded_ = Hash{};

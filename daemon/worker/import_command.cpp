@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "base/progress_line.h"
+#include "data/output_files.h"
 #include "worker/command_line.h"
 #include "worker/import_job.h"
 
@@ -102,8 +104,11 @@ void add_signals(CLI::App& app, data::ImportRequest& r) {
 Status import_all(ImportCommand& o, std::ostream& out, std::ostream& log, bool terminal) {
   o.request.data_path = o.files[0];
   o.request.more_paths.assign(o.files.begin() + 1, o.files.end());
-  for (const std::string& in : o.files)
-    for (const std::string& to : {o.out, o.report}) ODT_TRY(data::not_over(in, to));
+  std::vector<std::string> inputs = o.files;
+  for (const std::string& more :
+       {o.request.labels_path, o.request.test_data_path, o.request.test_labels_path})
+    inputs.push_back(more);
+  ODT_TRY(data::check_outputs(inputs, {{"-o", o.out}, {"--report", o.report}}));
   // Archives are unpacked beside the output, and gone in the end.
   data::clear_stale(o.out);
   const std::string scratch = absl::StrCat(o.out, ".tmp.", ::getpid(), ".d");
@@ -111,10 +116,10 @@ Status import_all(ImportCommand& o, std::ostream& out, std::ostream& log, bool t
   if (!fs::create_directory(scratch, ec))
     return absl::FailedPreconditionError(absl::StrCat(o.out, ": cannot write: ", ec.message()));
   const auto imported = [&] {
-    Bar bar(log, terminal, Bar::Elsewhere::kNothing);
+    ProgressLine line(log, terminal);
     return import_files(o.request, scratch, {o.out, o.report},
-                        [&bar](std::uint32_t permille, const std::string& message) {
-                          bar.show(permille, message);
+                        [&line](std::uint32_t permille, const std::string& message) {
+                          line.show_bar(permille, message);
                         });
   }();
   fs::remove_all(scratch, ec);

@@ -89,14 +89,14 @@ Result<Imported> import_files(data::ImportRequest r, const std::string& scratch,
   ODT_ASSIGN(out.dataset, data::import_dataset(r, progress, &notes));
   progress(970, "reporting");
   out.report = data::make_report(out.dataset, notes);
+  if (!outputs.dataset.empty()) {
+    ODT_ASSIGN(out.content_hash, data::write_dataset(outputs.dataset, out.dataset));
+  }
   if (!outputs.report.empty()) {
     const json both = {{"report", data::report_json(out.report, out.dataset)},
                        {"preview", data::preview_json(out.dataset, out.report.value_names)}};
     ODT_TRY(data::write_file(outputs.report,
                              both.dump(-1, ' ', false, json::error_handler_t::replace)));
-  }
-  if (!outputs.dataset.empty()) {
-    ODT_ASSIGN(out.content_hash, data::write_dataset(outputs.dataset, out.dataset));
   }
   return out;
 }

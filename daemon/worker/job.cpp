@@ -131,7 +131,7 @@ Result<json> run_derive(const Context& c) {
   json result = {{"sample_set_hash", blobs.sample_set_hash.hex()},
                  {"task", static_cast<int>(output.task)},
                  {"outputs", output.outputs}};
-  if (output.task == data::OutputStage::Task::kNothing) data::output_scales(stage, output);
+  if (output.task == data::OutputStage::Task::kNothing) data::output_scales(stage, d.dtype, output);
   if (output.task != data::OutputStage::Task::kClasses) {
     result["target_offset"] = output.offset;
     result["target_scale"] = output.scale;

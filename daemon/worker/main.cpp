@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/std_output.h"
 #include "data/dataset.h"
 #include "odt/odt.h"
 #include "worker/import_command.h"
@@ -85,16 +86,16 @@ int main(int argc, char** argv) {
   const std::string arg = argc == 2 ? argv[1] : "";
   if (arg == "--version") {
     std::cout << "odt-worker " ODT_VERSION " (rules_version " << ODT_RULES_VERSION << ")\n";
-    return 0;
+    return odt::finish_output("odt-worker", 0);
   }
   if (arg == "--help" || arg == "-h") {
     std::cout << kUsage << "kinds of jobs and their fields: daemon/worker/README.md\n";
-    return 0;
+    return odt::finish_output("odt-worker", 0);
   }
   if (arg.empty() || arg[0] == '-') {
     std::cerr << "odt-worker: " << (argc < 2 ? "what shall it do?" : "unknown arguments") << "\n"
               << kUsage;
     return 2;
   }
-  return run(arg);
+  return odt::finish_output("odt-worker", run(arg));
 }

@@ -373,6 +373,6 @@ const char* const kArchHelp =
     "  denseN      N units; dense alone: as many as the data has classes\n"
     "  bn relu     batch norm (folded) and ReLU of the layer in front\n"
     "  add(...)    adds what goes in to what the layers between the brackets make of it\n"
-    "e.g. conv8x3x3s2p1,bn,relu,conv16x3x3,bn,relu,gap,dense";
+    "e.g. conv8x3x3s2p1,bn,relu,conv16x3x3s2p1,bn,relu,dense";
 
 }  // namespace odt::worker

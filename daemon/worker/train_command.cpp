@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/progress_line.h"
 #include "data/dataset.h"
+#include "data/output_files.h"
 #include "worker/command_line.h"
 #include "worker/qat_arch.h"
 #include "worker/train_pc.h"
@@ -31,8 +33,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--autoencode", o.train.autoencode,
                "Learn the samples themselves; so where the data has no classes");
   app.add_option(
-      "--epochs", o.train.epochs,
-      "Passes over the training samples (default 12; with --arch up to 100 for small sets)");
+         "--epochs", o.train.epochs,
+         "Passes over the training samples (default 12; with --arch up to 100 for small sets)")
+      ->check(CLI::Range(1, 10000));
   app.add_option("--seed", o.train.seed, "Of weights, order and augmentation (default 1)");
   app.add_option("--augment", o.train.augment, "Random training images: shift2,flip");
   app.add_option("--rate", o.train.rate, "Learning rate at the start (default 0.05)");
@@ -48,8 +51,8 @@ void add_options(CLI::App& app, Options& o) {
 }
 
 Status train(Options& o, std::ostream& out, std::ostream& log, bool terminal) {
-  for (const std::string& to : {o.onnx, o.image, o.manifest})
-    ODT_TRY(data::not_over(o.dataset, to));
+  ODT_TRY(data::check_outputs({o.dataset},
+                              {{"-o", o.onnx}, {"--image", o.image}, {"--manifest", o.manifest}}));
   std::string bytes;
   ODT_ASSIGN(bytes, data::read_file(o.dataset, 2 * data::kMaxDatasetBytes));
   auto dataset = data::decode_dataset(bytes);
@@ -61,18 +64,19 @@ Status train(Options& o, std::ostream& out, std::ostream& log, bool terminal) {
   compiler::Network net;
   TrainPcFigures figures;
   {
-    Bar bar(log, terminal, Bar::Elsewhere::kLines);
-    ODT_ASSIGN(
-        net, train_pc(
-                 *dataset, o.train,
-                 [&](std::uint32_t permille, const auto& message) { bar.show(permille, message); },
-                 &figures));
+    ProgressLine line(log, terminal, ProgressLine::Elsewhere::kFirstToLast);
+    ODT_ASSIGN(net, train_pc(
+                        *dataset, o.train,
+                        [&](std::uint32_t permille, const auto& message) {
+                          line.show_bar(permille, message);
+                        },
+                        &figures));
   }
   TrainedFiles files;
   ODT_ASSIGN(files, package(net, false));
-  ODT_TRY(data::write_file(o.onnx, files.onnx));
-  if (!o.image.empty()) ODT_TRY(data::write_file(o.image, files.image));
-  if (!o.manifest.empty()) ODT_TRY(data::write_file(o.manifest, files.manifest));
+  ODT_TRY(data::write_files({{"--manifest", o.manifest, files.manifest},
+                             {"--image", o.image, files.image},
+                             {"-o", o.onnx, files.onnx}}));
   const auto& cal = net.calibration;
   if (net.task == compiler::Task::kClassify)
     out << absl::StrFormat("accuracy  %.2f %%  (%d of %d, int8)\n",

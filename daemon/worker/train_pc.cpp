@@ -329,7 +329,7 @@ Result<compiler::Network> train_pc(const data::Dataset& d, const TrainPcOptions&
   if (!classes) {
     TrainPcFigures f;
     ODT_ASSIGN(f.mse, squared_error(test, net));
-    if (net.task == compiler::Task::kAutoencode) data::output_scales(stage, outputs);
+    if (net.task == compiler::Task::kAutoencode) data::output_scales(stage, d.dtype, outputs);
     f.mse_in_units = in_units(f.mse, outputs.scale);
     if (figures != nullptr) *figures = f;
     return net;

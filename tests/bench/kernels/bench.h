@@ -28,10 +28,11 @@ uint32_t bench_random(uint32_t* state);
 
 /* Model images, made by models.py. */
 extern const uint8_t kModelStep[], kModelHead[], kModelArc[], kModelConvA[], kModelConvAHead[],
-    kModelConv1[], kModelConv2[], kModelDfp[], kModelOddDense[], kModelOddConv[], kModelOddDfp[];
+    kModelTail[], kModelConv1[], kModelConv2[], kModelDfp[], kModelOddDense[], kModelOddConv[],
+    kModelOddDfp[];
 extern const uint32_t kModelStepBytes, kModelHeadBytes, kModelArcBytes, kModelConvABytes,
-    kModelConvAHeadBytes, kModelConv1Bytes, kModelConv2Bytes, kModelDfpBytes, kModelOddDenseBytes,
-    kModelOddConvBytes, kModelOddDfpBytes;
+    kModelConvAHeadBytes, kModelTailBytes, kModelConv1Bytes, kModelConv2Bytes, kModelDfpBytes,
+    kModelOddDenseBytes, kModelOddConvBytes, kModelOddDfpBytes;
 
 #define BENCH_ARENA (512u * 1024u)
 extern uint8_t bench_arena[];

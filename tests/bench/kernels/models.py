@@ -146,6 +146,8 @@ def images():
     conv_a.linear(2, False)
     conv_a_head = Image([147], U8, 0x12345674)
     conv_a_head.linear(2, False)
+    tail = Image([32], U8, 0x1234567A)
+    tail.linear(10, False)
     one = Image([16, 8, 8], S8, 0x12345675)
     one.conv(16, [3, 3], 1)
     one.linear(2, False)
@@ -170,7 +172,7 @@ def images():
     odd_dfp.linear(45, True)
     odd_dfp.linear(19, True)
     odd_dfp.linear(3, False)
-    return {"OddDense": odd_dense, "OddConv": odd_conv, "OddDfp": odd_dfp, "Dfp": dfp, "Step": step, "Head": head, "Arc": arc, "ConvA": conv_a, "ConvAHead": conv_a_head,
+    return {"OddDense": odd_dense, "OddConv": odd_conv, "OddDfp": odd_dfp, "Dfp": dfp, "Step": step, "Head": head, "Arc": arc, "ConvA": conv_a, "ConvAHead": conv_a_head, "Tail": tail,
             "Conv1": one, "Conv2": two}
 
 

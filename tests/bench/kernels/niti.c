@@ -136,6 +136,11 @@ void bench_niti(void) {
   bench_steps("arc", kModelArc, kModelArcBytes, &few);
   bench_steps("conv_a", kModelConvA, kModelConvABytes, &few);
   bench_steps("conv_a_head", kModelConvAHead, kModelConvAHeadBytes, &few);
+  bench_steps("tail", kModelTail, kModelTailBytes, &few);
+  few.k = 12;
+  few.rounding = ODT_ROUND_HALF_UP;
+  bench_steps("tail_k12", kModelTail, kModelTailBytes, &few);
+  few = spec_of(3, ODT_ROUND_PSTO, ODT_SHIFT_EXACT, 8);
   bench_steps("conv1", kModelConv1, kModelConv1Bytes, &few);
   bench_steps("conv2", kModelConv2, kModelConv2Bytes, &few);
   odd_runs();

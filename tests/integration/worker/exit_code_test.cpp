@@ -69,6 +69,33 @@ TEST_F(ExitCodes, WrongUsageIsTwo) {
   expect(2, ODTCTL_PATH, "train");
 }
 
+// A full disk behind a shell's redirection: /dev/full takes no byte.
+TEST_F(ExitCodes, OutputThatIsLostIsOne) {
+  const std::string m = model();
+  std::ofstream(path("t.csv")) << "a,label\n1,x\n2,y\n3,x\n4,y\n";
+  const auto lost = [](const char* program, const std::string& args) {
+    const Output out = run("{ " + std::string(program) + " " + args + " >/dev/full; }");
+    EXPECT_EQ(out.code, 1) << program << " " << args << "\n" << out.text;
+    EXPECT_NE(out.text.find("the output could not be written whole"), std::string::npos)
+        << program << " " << args << "\n"
+        << out.text;
+  };
+  for (const char* program : {ODTC_PATH, ODTCTL_PATH, ODTD_PATH, ODT_WORKER_PATH})
+    for (const char* flag : {"--help", "--version"}) lost(program, flag);
+  lost(ODTC_PATH, "inspect " + m);
+  lost(ODTC_PATH, "compile " + m + " -o " + path("m.odtm"));
+  lost(ODTC_PATH, "c " + m + " --out " + path("c"));
+  lost(ODTC_PATH, "fit " + m + " --board mps2_an505");
+  lost(ODTC_PATH, "fit " + m + " --board mps2_an505 --json");
+  lost(ODTC_PATH, "export --help");
+  lost(ODT_WORKER_PATH, "import --help");
+  lost(ODT_WORKER_PATH, "import " + path("t.csv") + " -o " + path("t.odtd"));
+  lost(ODT_WORKER_PATH, "train " + path("t.odtd") + " --hidden 4 -o " + path("t.onnx"));
+  std::ofstream(path("job.json")) << R"({"kind": "import", "data": "t.csv", "format": "csv"})";
+  lost(ODT_WORKER_PATH, path("job.json"));
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
 TEST_F(ExitCodes, WhatFailsIsOneAndWhatDoesNotFitIsThree) {
   const std::string m = model();
   expect(1, ODTC_PATH, "compile " + path("gone.onnx"));
@@ -79,6 +106,21 @@ TEST_F(ExitCodes, WhatFailsIsOneAndWhatDoesNotFitIsThree) {
   expect(1, ODTC_PATH,
          "compile " + m + " -o " + path("m.odtm") + " --manifest " + folder_ + "/./m.onnx");
   expect(1, ODTC_PATH, "export " + m + " --weights " + m + " -o " + m);
+  // Nor over each other, nor a part of them where another cannot be.
+  const std::string x = path("x"), same = folder_ + "/./x";
+  for (const std::string& args :
+       {"-o " + x + " --manifest " + same, "-o " + x + " --vectors " + same,
+        "--manifest " + x + " --vectors " + same, "-o " + x + " --vectors " + path("none/v.json")})
+    expect(1, ODTC_PATH, "compile " + m + " " + args);
+  std::ofstream(path("t.csv")) << "a,label\n1,x\n2,y\n3,x\n4,y\n";
+  expect(1, ODT_WORKER_PATH, "import " + path("t.csv") + " -o " + x + " --report " + same);
+  expect(1, ODT_WORKER_PATH, "import " + path("t.csv") + " -o " + path("t.csv"));
+  expect(0, ODT_WORKER_PATH, "import " + path("t.csv") + " -o " + path("t.odtd"));
+  for (const std::string& args :
+       {"-o " + x + " --image " + same, "-o " + x + " --manifest " + same,
+        "--image " + x + " --manifest " + same, "--image " + path("t.odtd")})
+    expect(1, ODT_WORKER_PATH, "train " + path("t.odtd") + " --hidden 4 " + args);
+  EXPECT_FALSE(fs::exists(x));
   EXPECT_EQ(read(m), before);
   EXPECT_FALSE(fs::exists(path("m.odtm")));
   expect(1, ODT_WORKER_PATH, "train " + path("gone.odtd"));

@@ -76,8 +76,24 @@ class Library final : public v1::ModelService::Service {
     auto* model = response->add_models();
     model->set_name("fmnist");
     model->set_hash(std::string(32, 'm'));
+    model->set_trainable_layers(trainable_layers);
+    for (const auto& [name, hash] : older) {
+      auto* other = response->add_models();
+      other->set_name(name);
+      other->set_hash(hash);
+    }
     return grpc::Status::OK;
   }
+  grpc::Status DeleteModel(grpc::ServerContext*, const v1::DeleteModelRequest* request,
+                           v1::DeleteModelResponse*) override {
+    if (request->hash() == in_use) return refused("model is in use by run night", "delete the run");
+    deleted.push_back(request->hash());
+    return grpc::Status::OK;
+  }
+  std::vector<std::pair<std::string, std::string>> older;  // behind "fmnist"
+  std::vector<std::string> deleted;
+  std::string in_use;
+  std::uint32_t trainable_layers = 0;
   grpc::Status AddModel(grpc::ServerContext*, const v1::AddModelRequest* request,
                         v1::AddModelResponse* response) override {
     // As odtd says it: the file is named after the model.
@@ -95,13 +111,33 @@ class Data final : public v1::DatasetService::Service {
     auto* dataset = response->add_datasets();
     dataset->set_name("shifted");
     dataset->set_id(std::string(16, 'd'));
+    for (const auto& [name, id] : older) {
+      auto* other = response->add_datasets();
+      other->set_name(name);
+      other->set_id(id);
+    }
     return grpc::Status::OK;
   }
+  grpc::Status DeleteDataset(grpc::ServerContext*, const v1::DeleteDatasetRequest* request,
+                             v1::DeleteDatasetResponse*) override {
+    deleted.push_back(request->id());
+    return grpc::Status::OK;
+  }
+  grpc::Status GetDataset(grpc::ServerContext*, const v1::GetDatasetRequest* request,
+                          v1::GetDatasetResponse* response) override {
+    response->mutable_dataset()->set_name("shifted");
+    response->mutable_dataset()->set_id(request->id());
+    return grpc::Status::OK;
+  }
+  std::vector<std::pair<std::string, std::string>> older;  // behind "shifted"
+  std::vector<std::string> deleted;
+  bool imports = false;  // else imports fail
   grpc::Status ImportDataset(grpc::ServerContext*, const v1::ImportDatasetRequest* request,
                              v1::ImportDatasetResponse* response) override {
     auto* job = response->mutable_job();
     job->set_kind(v1::Job::KIND_IMPORT);
-    job->set_state(v1::Job::STATE_FAILED);
+    job->set_state(imports ? v1::Job::STATE_SUCCEEDED : v1::Job::STATE_FAILED);
+    job->set_result_key(std::string(16, 'd'));
     const std::string called = hex(request->data_blob()).substr(0, 8);
     job->mutable_reason()->set_text("data (" + called + "): line 3, column 1: 'abc'");
     return grpc::Status::OK;

@@ -281,6 +281,27 @@ TEST(Export, Dfp16WeightsGoBackAsRealNumbers) {
   EXPECT_EQ(image_weights(again->image).substr(kHead), weights.substr(kHead));
 }
 
+// With the image or without.
+TEST(Export, Dfp16WeightsOfAQuantisedFileAreRefused) {
+  OnnxBuilder b({1, 1, 4, 4}, 1);
+  b.prequant().node("Flatten").matmul(16, 3).oss({1, 3}, -128, 127, 100);
+  b.metadata("odt.ce_scale", "64");
+  const std::string onnx = b.bytes({1, 3});
+  compiler::CompileOptions options{"m", 0};
+  options.arithmetic = compiler::Arithmetic::kDfp16;
+  const auto compiled = compiler::compile(onnx, "m.onnx", options);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  const std::string weights = image_weights(compiled->image);
+  compiler::ExportOptions with = as_m();
+  with.image = compiled->image;
+  for (const auto& o : {as_m(), with}) {
+    const Status st = compiler::export_onnx(onnx, "m.onnx", weights, "w.odtw", o).status();
+    EXPECT_EQ(st.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(st.message()),
+                HasSubstr("m.onnx: the file is quantised and the model made of it is DFP16"));
+  }
+}
+
 TEST(Export, AFoldedBatchNormalizationIsRefused) {
   OnnxBuilder b({1, 1, 4, 4}, 14);
   std::vector<float> w;

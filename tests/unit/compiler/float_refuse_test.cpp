@@ -68,9 +68,9 @@ TEST(Float, RefusedInputsAreOneErrorWithTheReason) {
          const auto t = b.node("Relu", {b.conv("x", 2, 1)});
          return b.node("Reshape", {t, b.constant_i64({1, 4, 4, 2})});
        }},
-      {"without a plane",
+      {"on a vector of 200 values; supported on [1,C,H,W]",
        [](FloatBuilder& b) {
-         const auto t = b.node("Relu", {b.gemm(b.node("Flatten", {"x"}), 4)});
+         const auto t = b.node("Relu", {b.gemm(b.node("Flatten", {"x"}), 200)});
          return b.batch_norm(t);
        }},
   };
@@ -84,6 +84,24 @@ TEST(Float, RefusedInputsAreOneErrorWithTheReason) {
     EXPECT_THAT(text, HasSubstr("bad.onnx: node '/"));
     EXPECT_EQ(text.find('\n'), std::string::npos);
   }
+}
+
+// What its outputs are compared with is not what the user's file has as its input.
+TEST(Float, AnAutoencoderThatNormalisesItsInputSaysSo) {
+  const auto warned = [](bool normalises) {
+    FloatBuilder b({1, 6}, 23);
+    std::string t = "x";
+    if (normalises)
+      t = b.node("Div", {b.node("Sub", {"x", b.constant({}, {2})}), b.constant({}, {4})});
+    t = b.gemm(b.node("Relu", {b.gemm(t, 3)}), 6);
+    CompileOptions options;
+    options.task = compiler::Task::kAutoencode;
+    const auto c = compiler::compile(b.bytes(t), "f.onnx", options);
+    EXPECT_TRUE(c.ok()) << c.status();
+    return c.ok() && c->manifest.find("compared with the normalised input") != std::string::npos;
+  };
+  EXPECT_TRUE(warned(true));
+  EXPECT_FALSE(warned(false));
 }
 
 TEST(Float, DamagedFilesNeverCrash) {

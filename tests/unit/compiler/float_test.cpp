@@ -272,6 +272,22 @@ TEST(Float, ReluWithAnUpperBound) {
               HasSubstr("expected 1..4"));
 }
 
+// A vector has no channels: a dense layer with a diagonal, which is never trained.
+TEST(Float, UpperBoundsAndScalesOfVectors) {
+  FloatBuilder b({1, 12}, 22);
+  auto t = relu6(b, b.gemm("x", 9), 0.6f);
+  t = relu6(b, b.gemm(t, 7), 0.4f);
+  const auto m = expect_close(b, b.batch_norm(relu6(b, b.gemm(t, 5), 0.5f)));
+  std::size_t fixed = 0;
+  for (const auto& l : m.network.layers) {
+    fixed += l.fixed ? 1 : 0;
+    EXPECT_NE(l.fixed, l.trainable);
+    for (std::size_t i = 0; l.fixed && i < l.weights.size(); ++i)
+      EXPECT_EQ(l.weights[i] != 0, i % (l.out_shape[0] + 1) == 0);
+  }
+  EXPECT_EQ(fixed, 4u);  // what is behind a bound takes its other half, but for the last one
+}
+
 TEST(Float, ReluBehindAnAverageIsALayerOfItsOwn) {
   FloatBuilder b({1, 2, 6, 6}, 10);
   auto t = b.node("AveragePool", {b.conv("x", 3, 3)});

@@ -114,9 +114,9 @@ TEST(Derive, OneScaleServesAllTargets) {
 }
 
 TEST(Derive, AnAutoencodersOutputsHaveTheScaleOfItsInputs) {
-  const auto scales = [](const InputStage& in) {
+  const auto scales = [](const InputStage& in, Dtype dtype = Dtype::kU8) {
     OutputStage out{OutputStage::Task::kNothing, in.count(), {}, {}};
-    output_scales(in, out);
+    output_scales(in, dtype, out);
     return out;
   };
   const auto pixels = scales(stage(-128, 1, 0));  // y = x - 128
@@ -133,6 +133,26 @@ TEST(Derive, AnAutoencodersOutputsHaveTheScaleOfItsInputs) {
   const auto each = scales(planes);
   EXPECT_THAT(each.offset, ElementsAre(-1, -1, 2, 2));
   EXPECT_THAT(each.scale, ElementsAre(1.5f, 1.5f, 5, 5));
+  // Each integer is the middle of the values that become it: of reals half a step further.
+  EXPECT_THAT(scales(stage(0.25f, 1, 1), Dtype::kF32).offset, ElementsAre(0.75f));
+  EXPECT_THAT(scales(stage(0, 1, 2), Dtype::kS16).offset, ElementsAre(1.5f));    // 0 1 2 3 -> 0
+  EXPECT_THAT(scales(stage(0, -1, 2), Dtype::kS16).offset, ElementsAre(-1.5f));  // -3 -2 -1 0 -> 0
+}
+
+// What comes back of a value is as near above it as below.
+TEST(Derive, ValuesComeBackWithoutABias) {
+  for (const float shift : {0.0f, 0.125f, 3.4f}) {
+    const InputStage in = stage(shift, 37, 3);
+    OutputStage out{OutputStage::Task::kNothing, 1, {}, {}};
+    output_scales(in, Dtype::kF32, out);
+    double sum = 0;
+    int n = 0;
+    for (float x = -20; x < 20; x += 0.01f, ++n) {
+      const auto y = static_cast<float>(quantize_float(in, 0, x));
+      sum += x - (y / out.scale[0] + out.offset[0]);
+    }
+    EXPECT_NEAR(sum / n, 0, 0.002) << shift;
+  }
 }
 
 TEST(SampleSetTargets, BatchesCarryTheTargetsOfTheirSamples) {

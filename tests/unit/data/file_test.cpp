@@ -10,6 +10,7 @@
 #include <set>
 
 #include "data/dataset.h"
+#include "data/output_files.h"
 
 namespace odt::data {
 namespace {
@@ -85,6 +86,62 @@ TEST_F(WriteFile, LinksAreFollowedAndWhatIsNoFileStays) {
     EXPECT_NE(st.message().find(name), std::string::npos) << st;
   }
   EXPECT_TRUE(fs::is_fifo(path("pipe")));
+}
+
+class OutputFiles : public WriteFile {
+ protected:
+  // Why these outputs are refused, files in the folder; empty: they are not.
+  std::string refusal(const std::string& in, const std::string& a, const std::string& b = "") {
+    const auto full = [this](const std::string& name) { return name.empty() ? "" : path(name); };
+    return std::string(
+        check_outputs({full(in)}, {{"-o", full(a)}, {"--report", full(b)}}).message());
+  }
+};
+
+TEST_F(OutputFiles, EachIsAFileOfItsOwn) {
+  std::ofstream(path("in")) << "read";
+  fs::create_symlink(path("in"), path("link"));
+  fs::create_hard_link(path("in"), path("hard"));
+  fs::create_directory(path("d"));
+  fs::create_directory_symlink(path("d"), path("dlink"));
+  EXPECT_EQ(refusal("in", "out", "report"), "");
+  EXPECT_EQ(refusal("in", "d/x", "x"), "");
+  for (const char* same : {"in", "./in", "link", "hard", "d/../in"}) {
+    EXPECT_NE(refusal("in", same).find("this is the file that is read"), std::string::npos) << same;
+    EXPECT_NE(refusal("in", "x", same).find("--report "), std::string::npos) << same;
+  }
+  for (const char* same : {"x", "./x", "d/../x"})
+    EXPECT_EQ(refusal("in", "x", same),
+              "--report " + path(same) + ": the file that -o names too; give each its own");
+  EXPECT_NE(refusal("in", "d/x", "dlink/x").find("-o names too"), std::string::npos);
+  // Relative, and not there yet.
+  const Status st = check_outputs({}, {{"-o", "odt-none"}, {"--report", "./odt-none"}});
+  EXPECT_NE(st.message().find("-o names too"), std::string::npos) << st;
+  std::ofstream(path("was")) << "there";
+  fs::create_symlink(path("was"), path("to_was"));
+  EXPECT_NE(refusal("in", "was", "to_was").find("-o names too"), std::string::npos);
+}
+
+TEST_F(OutputFiles, TheirPlaceIsLookedAtFirst) {
+  fs::create_directory(path("d"));
+  std::ofstream(path("file")) << "x";
+  EXPECT_EQ(refusal("", "gone/x"), "-o " + path("gone/x") + ": cannot create: there is no folder " +
+                                       path("gone") + "; make it first");
+  EXPECT_NE(refusal("", "d").find("not a regular file"), std::string::npos);
+  EXPECT_NE(refusal("", "file/x"), "");
+  EXPECT_NE(refusal("", "new/").find("a folder; give the name of a file"), std::string::npos);
+}
+
+TEST_F(OutputFiles, AllAreWrittenOrNone) {
+  std::ofstream(path("b")) << "old";
+  ASSERT_TRUE(write_files({{"-o", path("a"), "1"}, {"", "", "no"}, {"-r", path("b"), "2"}}).ok());
+  EXPECT_EQ(*read_file(path("b"), 10), "2");
+  EXPECT_EQ(names(), (std::set<std::string>{"a", "b"}));
+  const Status st = write_files({{"-o", path("a"), "3"}, {"-r", path("gone/x"), "4"}});
+  EXPECT_FALSE(st.ok());
+  EXPECT_NE(st.message().find("gone/x"), std::string::npos) << st;
+  EXPECT_EQ(*read_file(path("a"), 10), "1");
+  EXPECT_EQ(names(), (std::set<std::string>{"a", "b"}));
 }
 
 }  // namespace

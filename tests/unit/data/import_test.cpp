@@ -157,6 +157,16 @@ TEST_F(ImportTest, BadFilesAreRefusedByName) {
   EXPECT_THAT(refusal(), HasSubstr("cut: 335 bytes; expected 336"));
   request_.data_path = file("cut.gz", gzip(images_).substr(0, 40));
   EXPECT_THAT(refusal(), HasSubstr("gzip data is truncated or damaged"));
+  // Wherever they end too early.
+  const std::string packed = gzip(images_);
+  for (std::size_t n = 0; n < images_.size(); ++n) {
+    request_.data_path = file("cut", images_.substr(0, n));
+    EXPECT_THAT(refusal(), HasSubstr("cut: ")) << n;
+  }
+  for (std::size_t n = 0; n < packed.size(); ++n) {
+    request_.data_path = file("cut.gz", packed.substr(0, n));
+    EXPECT_THAT(refusal(), HasSubstr("cut.gz")) << n;
+  }
   request_.data_path = file("text", "hello, world");
   EXPECT_THAT(refusal(), HasSubstr("not an IDX file"));
   request_.data_path = file("f64", idx(0x0E, {1, 1}, std::string(8, '\0')));

@@ -69,6 +69,35 @@ TEST(Report, ImbalanceAndAbsentClasses) {
               Contains(HasSubstr("no sample to train on of class 'b'")));
 }
 
+TEST(Report, FilesThatAreNotWholeAreNamed) {
+  const auto d = dataset({2, 1, 1}, {{1, 2}, {3, 4}, {5, 6}, {7, 8}}, {0, 1, 0, 1});
+  ImportNotes notes;
+  notes.info.faults = {"a.wav: cut off"};
+  EXPECT_THAT(make_report(d, notes).warnings, ElementsAre("1 file is not whole: a.wav: cut off"));
+  notes.info.faults.assign(7, "b.wav: cut off");
+  EXPECT_THAT(make_report(d, notes).warnings[0], HasSubstr("7 files are not whole: b.wav"));
+  EXPECT_THAT(make_report(d, notes).warnings[0], HasSubstr("and 2 more"));
+}
+
+// Empty because groups stay whole, not because nobody asked for it.
+TEST(Report, EmptySplitsHaveTheirReason) {
+  auto d = dataset({4, 0, 0}, {{1, 2}, {3, 4}, {5, 6}, {7, 8}}, {0, 1, 0, 1});
+  d.groups = {0, 0, 1, 1};
+  d.group_names = {"r0", "r1"};
+  ImportNotes notes;
+  EXPECT_THAT(make_report(d, notes).warnings, IsEmpty());  // 100,0,0
+  notes.wanted[1] = 1;
+  EXPECT_THAT(make_report(d, notes).warnings,
+              ElementsAre(HasSubstr("the held-out split is empty: the samples of a group stay "
+                                    "together, and none of the 2 groups fits into 1 of 4")));
+  notes.wanted[2] = 1;
+  EXPECT_THAT(make_report(d, notes).warnings[0], HasSubstr("the held-out and test splits are"));
+  notes.own_test = true;
+  EXPECT_THAT(make_report(d, notes).warnings[0], HasSubstr("the held-out split is empty"));
+  d.groups = {0, 0, 0, 0};
+  EXPECT_THAT(make_report(d, notes).warnings[0], HasSubstr("there is 1 group, which trains"));
+}
+
 TEST(Report, ConstantAndMissingValuesByName) {
   const auto d = dataset({2, 1, 1}, {{1, 7}, {3, 7}, {5, 7}, {6, 7}}, {0, 1, 0, 1});
   ImportNotes notes;

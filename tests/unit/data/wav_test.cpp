@@ -103,13 +103,58 @@ TEST(WavReaderTest, BadFilesAreRefusedByName) {
   EXPECT_EQ(refusal(""), "a.wav: not a WAV file");
   EXPECT_EQ(refusal("ID3\x03 and so on, an MP3 file"), "a.wav: not a WAV file");
   EXPECT_THAT(refusal(good.substr(0, 30)), HasSubstr("a.wav: "));
-  EXPECT_EQ(refusal(good.substr(0, 44)), "a.wav: no samples");
+  EXPECT_EQ(refusal(good.substr(0, 44)),
+            "a.wav: no samples; cut off: 0 of 200 bytes of samples are there");
   const std::vector<float> f = {std::nanf("")};
   EXPECT_EQ(refusal(wav(3, 1, 8000, 32, bytes_of(f))), "a.wav: a sample is not a finite number");
   EXPECT_THAT(refusal(wav(1, 1, 2000000, 16, "ab")), HasSubstr("2000000 Hz; expected 1..1000000"));
   EXPECT_EQ(refusal(wav(3, 1, 532288, 32, std::string(8, '\0')), 8000),
             "a.wav: too short to be resampled from 532288 to 8000 Hz");
   EXPECT_THAT(refusal(good, 1), HasSubstr("cannot be resampled from 8000 to 1 Hz"));
+}
+
+// sox, scipy and ffmpeg take what there is of a file that was cut off; so does the import, and says
+// it.
+TEST(WavReaderTest, FilesThatEndEarlyAreTakenAsFarAsTheyGo) {
+  const auto x = chirp(100, 1000);
+  const std::string good = chirp_wav(100, 1000);
+  const auto all = read_wav(good, "a.wav", 0);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->fault, "");
+  for (const std::size_t missing : {1u, 2u, 101u, 198u}) {
+    const auto clip = read_wav(good.substr(0, good.size() - missing), "a.wav", 0);
+    ASSERT_TRUE(clip.ok()) << clip.status();
+    EXPECT_EQ(clip->samples,
+              std::vector<float>(all->samples.begin(), all->samples.begin() + (200 - missing) / 2));
+    EXPECT_EQ(clip->fault,
+              "cut off: " + std::to_string(200 - missing) + " of 200 bytes of samples are there");
+  }
+  // Cut off behind the samples: they are whole.
+  std::string list = good + "LIST";
+  put<std::uint32_t>(list, 100);
+  list[4] = static_cast<char>(36 + 200 + 108);
+  list[5] = 1;
+  const auto clip = read_wav(list, "a.wav", 0);
+  ASSERT_TRUE(clip.ok()) << clip.status();
+  EXPECT_EQ(clip->samples, all->samples);
+  EXPECT_EQ(clip->fault, "cut off behind its samples: 252 of 352 bytes");
+  EXPECT_EQ(read_wav(good + "ID3 and other things behind it", "a.wav", 0)->fault, "");
+}
+
+TEST(WavReaderTest, FilesWithoutALengthAreTakenToTheirEnd) {
+  const std::string good = chirp_wav(100, 1000);
+  const auto all = read_wav(good, "a.wav", 0);
+  for (const std::uint32_t length : {0u, 0xFFFFFFFFu, 0x7FFFFFFFu, 0x7FFFF000u}) {
+    std::string open = good;
+    for (std::size_t i = 0; i < 4; ++i) {
+      open[4 + i] = static_cast<char>(length >> 8 * i);
+      open[40 + i] = static_cast<char>(length >> 8 * i);
+    }
+    const auto clip = read_wav(open, "a.wav", 0);
+    ASSERT_TRUE(clip.ok()) << length << ": " << clip.status();
+    EXPECT_EQ(clip->samples, all->samples) << length;
+    EXPECT_EQ(clip->fault, "its header does not say how long it is: taken up to its end");
+  }
 }
 
 TEST(SpectrogramTest, ASineIsOneBandAtItsLevel) {
@@ -272,6 +317,19 @@ TEST_F(WavFolderTest, RawWindowsShareTheRecordingsGroup) {
   EXPECT_EQ(r[0].group, "clips/a/1.wav");
   EXPECT_EQ(r[1].group, r[0].group);
   EXPECT_EQ(r[1].values[0], chirp(2500, 1000)[1000]);
+}
+
+TEST_F(WavFolderTest, FilesThatAreNotWholeAreToldOnce) {
+  files_.put("a/1.wav", chirp_wav(3000, 1000));
+  files_.put("a/2.wav", chirp_wav(3000, 1000).substr(0, 4044));
+  auto source = open_wav_rows(request_, files_.folder(), "clips");
+  ASSERT_TRUE(source.ok()) << source.status();
+  for (int pass = 0; pass < 2; ++pass) {
+    EXPECT_EQ(rows_of(**source).size(), 2u);
+    EXPECT_THAT((*source)->info().faults,
+                ElementsAre("clips/a/2.wav: cut off: 4000 of 6000 bytes of samples are there"));
+    ASSERT_TRUE((*source)->rewind().ok());
+  }
 }
 
 TEST_F(WavFolderTest, ImageOptionsAreRefused) {
