@@ -44,7 +44,8 @@ def main():
             fleet.end("fleet")
             fleet.sim_board("twins", "5200000000000001", ["--count", 3, "--ram", 65536, "--duplicate-uid"])
             fleet.wait_for("the twins' warning", lambda: "5200000000000001 answers here and on" in fleet.log_tail("odtd", 60), 60)
-            assert {"5200000000000001", "5200000000000002"} <= set(online(fleet))
+            fleet.wait_for("one of the twins and the third, online",
+                           lambda: {"5200000000000001", "5200000000000002"} <= set(online(fleet)), 60)
         finally:
             fleet.stop()
 
