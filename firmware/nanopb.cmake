@@ -28,7 +28,8 @@ add_custom_command(
   COMMENT "nanopb: odt/device/v1/device.proto"
   VERBATIM)
 
-add_library(proto_device_nanopb STATIC ${nanopb_gen}
-  "${ODT_NANOPB_DIR}/pb_common.c" "${ODT_NANOPB_DIR}/pb_encode.c" "${ODT_NANOPB_DIR}/pb_decode.c")
-target_include_directories(proto_device_nanopb SYSTEM PUBLIC "${nanopb_out}" "${ODT_NANOPB_DIR}")
-target_compile_definitions(proto_device_nanopb PUBLIC PB_NO_ERRMSG PB_BUFFER_ONLY)
+# Structures and lists of fields alone: the coder is the application's own (app/src/coder.h).
+add_custom_target(proto_device_nanopb_header DEPENDS ${nanopb_gen})
+add_library(proto_device_nanopb INTERFACE)
+add_dependencies(proto_device_nanopb proto_device_nanopb_header)
+target_include_directories(proto_device_nanopb SYSTEM INTERFACE "${nanopb_out}" "${ODT_NANOPB_DIR}")

@@ -1,6 +1,3 @@
-#include <pb_decode.h>
-#include <pb_encode.h>
-
 #include "internal.h"
 
 _Static_assert(odt_device_v1_Response_size <= APP_RSP_MAX, "an answer exceeds the cache");
@@ -89,8 +86,7 @@ static const handler_t kHandlers[] = {
 
 static void run(app_t* app, const frame_t* f, response_t* r) {
   request_t q = odt_device_v1_Request_init_zero;
-  pb_istream_t in = pb_istream_from_buffer(f->payload, f->payload_size);
-  if (!pb_decode(&in, odt_device_v1_Request_fields, &q)) {
+  if (!coder_get(&odt_device_v1_Request_coder, f->payload, f->payload_size, &q)) {
     refuse(r, odt_device_v1_StatusCode_STATUS_CODE_INVALID_ARGUMENT,
            "request cannot be decoded: a field exceeds its bound in device.options");
     return;
@@ -117,9 +113,9 @@ void dispatch_request(app_t* app, const frame_t* f) {
   }
   response_t r = odt_device_v1_Response_init_zero;
   run(app, f, &r);
-  pb_ostream_t out = pb_ostream_from_buffer(l->rsp, sizeof l->rsp);
-  l->rsp_size = 0;
-  if (pb_encode(&out, odt_device_v1_Response_fields, &r)) l->rsp_size = (uint16_t)out.bytes_written;
+  coder_out_t out = {.bytes = l->rsp, .limit = sizeof l->rsp};
+  coder_put(&out, &odt_device_v1_Response_coder, &r);
+  l->rsp_size = out.used <= out.limit ? (uint16_t)out.used : 0;
   l->has_request = true;
   l->request_id = f->id;
   l->pending |= APP_TX_RSP;

@@ -77,7 +77,7 @@ bool eval_work(app_t* app) {
   }
   odt_device_v1_EvalResult w = odt_device_v1_EvalResult_init_zero;
   fill(e, &w);
-  events_push(app, odt_device_v1_Event_eval_tag, odt_device_v1_EvalResult_fields, &w);
+  events_push(app, odt_device_v1_Event_eval_tag, &odt_device_v1_EvalResult_coder, &w);
   return true;
 }
 

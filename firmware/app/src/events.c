@@ -1,5 +1,3 @@
-#include <pb_encode.h>
-
 #include "internal.h"
 
 static void evict(app_t* app) {
@@ -15,20 +13,15 @@ static void evict(app_t* app) {
   memmove(v->entry, v->entry + 1, v->count * sizeof v->entry[0]);
 }
 
-static bool encode_event(pb_ostream_t* out, uint32_t tag, const pb_msgdesc_t* fields,
-                         const void* message) {
-  return pb_encode_tag(out, PB_WT_STRING, tag) && pb_encode_submessage(out, fields, message);
-}
-
-void events_push(app_t* app, uint32_t tag, const pb_msgdesc_t* fields, const void* message) {
+void events_push(app_t* app, uint32_t tag, const coder_message_t* m, const void* message) {
   app_events_t* v = &app->events;
-  pb_ostream_t sizing = PB_OSTREAM_SIZING;
-  if (!encode_event(&sizing, tag, fields, message)) return;
-  const uint32_t size = (uint32_t)sizing.bytes_written;
+  coder_out_t out = {0}; /* only counts */
+  coder_put_message(&out, tag, m, message);
+  const uint32_t size = out.used;
   if (size > APP_EVENT_BYTES) return;
   while (v->count == APP_EVENTS || v->used + size > APP_EVENT_BYTES) evict(app);
-  pb_ostream_t out = pb_ostream_from_buffer(v->bytes + v->used, size);
-  if (!encode_event(&out, tag, fields, message)) return;
+  out = (coder_out_t){.bytes = v->bytes + v->used, .limit = size};
+  coder_put_message(&out, tag, m, message);
   v->entry[v->count].size = (uint16_t)size;
   v->entry[v->count].epoch = 0;
   v->used += size;
@@ -58,35 +51,29 @@ typedef struct {
   bool whole;
 } telling_t;
 
-static bool encode_layers(pb_ostream_t* out, const pb_field_t* field, void* const* arg) {
-  const telling_t* t = *arg;
+/* The layers are the record's last field: one at a time, for their size. */
+static void put_epoch(const telling_t* t, const odt_device_v1_EpochRecord* w, coder_out_t* out) {
+  const uint32_t at = coder_open(out, odt_device_v1_Event_epoch_tag);
+  coder_put(out, &odt_device_v1_EpochRecord_coder, w);
   for (uint32_t i = 0; i < t->layers; i++) {
-    odt_device_v1_LayerEpoch w;
-    layer_to_wire(t->app, &t->kept->record, i, t->whole, &w);
-    if (!pb_encode_tag_for_field(out, field) ||
-        !pb_encode_submessage(out, odt_device_v1_LayerEpoch_fields, &w)) {
-      return false;
-    }
+    odt_device_v1_LayerEpoch l;
+    layer_to_wire(t->app, &t->kept->record, i, t->whole, &l);
+    coder_put_message(out, odt_device_v1_EpochRecord_layers_tag, &odt_device_v1_LayerEpoch_coder,
+                      &l);
   }
-  return true;
+  coder_close(out, at);
 }
 
 /* A record that does not fit the MTU loses its later fields, then its last layers. */
-static bool encode_epoch(const app_t* app, const app_epoch_t* kept, pb_ostream_t* out) {
+static bool encode_epoch(const app_t* app, const app_epoch_t* kept, coder_out_t* out) {
   telling_t t = {.app = app, .kept = kept, .layers = app->model.n_layers, .whole = true};
   odt_device_v1_EpochRecord w = odt_device_v1_EpochRecord_init_zero;
   epoch_to_wire(kept, &w);
-  w.layers.funcs.encode = encode_layers;
-  w.layers.arg = &t;
+  const uint32_t from = out->used;
   for (;;) {
-    pb_ostream_t sizing = PB_OSTREAM_SIZING;
-    if (!encode_event(&sizing, odt_device_v1_Event_epoch_tag, odt_device_v1_EpochRecord_fields,
-                      &w)) {
-      return false;
-    }
-    if (sizing.bytes_written <= out->max_size) {
-      return encode_event(out, odt_device_v1_Event_epoch_tag, odt_device_v1_EpochRecord_fields, &w);
-    }
+    put_epoch(&t, &w, out);
+    if (out->used <= out->limit) return true;
+    out->used = from;
     if (t.layers == 0) return false;
     if (t.whole) {
       t.whole = false;
@@ -96,7 +83,7 @@ static bool encode_epoch(const app_t* app, const app_epoch_t* kept, pb_ostream_t
   }
 }
 
-bool events_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id) {
+bool events_encode_next(app_t* app, coder_out_t* out, uint32_t* id) {
   app_events_t* v = &app->events;
   while (v->send != v->next) {
     const uint32_t index = v->send - events_first(app);
@@ -109,12 +96,13 @@ bool events_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id) {
     }
     uint32_t at = 0;
     for (uint32_t i = 0; i < index; i++) at += v->entry[i].size;
-    return pb_write(out, v->bytes + at, v->entry[index].size);
+    coder_put_bytes(out, v->bytes + at, v->entry[index].size);
+    return true;
   }
   return false;
 }
 
-bool epochs_encode(app_t* app, uint32_t epoch, pb_ostream_t* out, uint32_t* id) {
+bool epochs_encode(app_t* app, uint32_t epoch, coder_out_t* out, uint32_t* id) {
   const app_epoch_t* kept = epochs_find(app, epoch);
   if (kept == NULL) return false;
   *id = kept->event_id;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "app/app.h"
-#include "odt/device/v1/device.pb.h"
+#include "coder.h"
 
 typedef odt_device_v1_Request request_t;
 typedef odt_device_v1_Response response_t;
@@ -41,7 +41,7 @@ bool link_receive(app_t* app);
 void link_send(app_t* app);
 void session_hello(app_t* app, const frame_t* f);
 void session_end(app_t* app);
-bool session_encode_ack(app_t* app, pb_ostream_t* out);
+void session_encode_ack(app_t* app, coder_out_t* out);
 
 /* ---- dispatch.c ---- */
 void dispatch_request(app_t* app, const frame_t* f);
@@ -90,10 +90,10 @@ bool samples_in_use(const app_t* app, app_region_id_t id);
 
 /* ---- events.c ---- */
 /* An Event of one of its messages. */
-void events_push(app_t* app, uint32_t tag, const pb_msgdesc_t* fields, const void* message);
+void events_push(app_t* app, uint32_t tag, const coder_message_t* m, const void* message);
 void events_push_epoch(app_t* app, uint32_t step_us);
-bool events_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id);
-bool epochs_encode(app_t* app, uint32_t epoch, pb_ostream_t* out, uint32_t* id);
+bool events_encode_next(app_t* app, coder_out_t* out, uint32_t* id);
+bool epochs_encode(app_t* app, uint32_t epoch, coder_out_t* out, uint32_t* id);
 app_epoch_t* epochs_find(app_t* app, uint32_t epoch);
 app_epoch_t* epochs_next(app_t* app); /* place of the next record, where they are not full */
 bool epochs_full(const app_t* app);
@@ -106,7 +106,7 @@ static inline uint32_t events_first(const app_t* app) {
 }
 
 /* ---- log.c ---- */
-bool log_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id);
+bool log_encode_next(app_t* app, coder_out_t* out, uint32_t* id);
 
 /* ---- convert.c ---- */
 bool spec_from_wire(const odt_device_v1_RunSpec* w, const odt_model_t* m, odt_run_spec_t* spec,

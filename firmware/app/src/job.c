@@ -47,7 +47,7 @@ void job_enter(app_t* app, state_t state, const char* text) {
   text_t t;
   text_begin(&t, c.text, sizeof c.text);
   text_str(&t, text);
-  events_push(app, odt_device_v1_Event_job_tag, odt_device_v1_JobChanged_fields, &c);
+  events_push(app, odt_device_v1_Event_job_tag, &odt_device_v1_JobChanged_coder, &c);
 }
 
 void job_fail(app_t* app, const odt_error_t* err) {
@@ -127,7 +127,7 @@ static void push_step(app_t* app, const odt_step_record_t* rec) {
   if (app->job.telemetry_every == 0 || rec->step % app->job.telemetry_every != 0) return;
   odt_device_v1_StepRecord w = odt_device_v1_StepRecord_init_zero;
   step_to_wire(app, rec, &w);
-  events_push(app, odt_device_v1_Event_step_tag, odt_device_v1_StepRecord_fields, &w);
+  events_push(app, odt_device_v1_Event_step_tag, &odt_device_v1_StepRecord_coder, &w);
 }
 
 /* Held-out evaluation of the guard: before the first step and at the end of each epoch. */

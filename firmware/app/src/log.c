@@ -1,5 +1,3 @@
-#include <pb_encode.h>
-
 #include "internal.h"
 
 void app_log(app_t* app, uint8_t level, const char* text) {
@@ -17,7 +15,7 @@ void app_log(app_t* app, uint8_t level, const char* text) {
   l->count++;
 }
 
-bool log_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id) {
+bool log_encode_next(app_t* app, coder_out_t* out, uint32_t* id) {
   app_logs_t* l = &app->logs;
   if (l->count == 0) return false;
   odt_device_v1_Log m = odt_device_v1_Log_init_zero;
@@ -28,5 +26,6 @@ bool log_encode_next(app_t* app, pb_ostream_t* out, uint32_t* id) {
   l->count--;
   l->dropped = 0;
   *id = l->sequence++;
-  return pb_encode(out, odt_device_v1_Log_fields, &m);
+  coder_put(out, &odt_device_v1_Log_coder, &m);
+  return true;
 }

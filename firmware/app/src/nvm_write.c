@@ -64,7 +64,7 @@ static void finish(app_t* app, const char* failed) {
     c.hash.size = 32;
     memcpy(c.hash.bytes, h->hash, 32);
   }
-  events_push(app, odt_device_v1_Event_nvm_tag, odt_device_v1_NvmCommitted_fields, &c);
+  events_push(app, odt_device_v1_Event_nvm_tag, &odt_device_v1_NvmCommitted_coder, &c);
   app_busy_over(app);
 }
 

@@ -1,6 +1,3 @@
-#include <pb_decode.h>
-#include <pb_encode.h>
-
 #include "internal.h"
 
 _Static_assert(odt_device_v1_HelloAck_size <= FRAME_HELLO_MAX, "HELLO_ACK exceeds its limit");
@@ -37,9 +34,8 @@ void session_end(app_t* app) {
 void session_hello(app_t* app, const frame_t* f) {
   app_link_t* l = &app->link;
   odt_device_v1_Hello h = odt_device_v1_Hello_init_zero;
-  pb_istream_t in = pb_istream_from_buffer(f->payload, f->payload_size);
   if (f->session == 0 || f->payload_size > FRAME_HELLO_MAX ||
-      !pb_decode(&in, odt_device_v1_Hello_fields, &h)) {
+      !coder_get(&odt_device_v1_Hello_coder, f->payload, f->payload_size, &h)) {
     l->link_err_reason = odt_device_v1_LinkErr_Reason_REASON_UNDECODABLE;
     l->link_err_limit = FRAME_HELLO_MAX;
     l->link_err_got = f->payload_size;
@@ -121,7 +117,7 @@ static void copy_name(char* out, uint32_t capacity, const char* name) {
   text_str(&t, name);
 }
 
-bool session_encode_ack(app_t* app, pb_ostream_t* out) {
+void session_encode_ack(app_t* app, coder_out_t* out) {
   const app_config_t* c = app->config;
   odt_device_v1_HelloAck a = odt_device_v1_HelloAck_init_zero;
   a.proto = app->link.hello_refused ? 0 : 1;
@@ -144,5 +140,5 @@ bool session_encode_ack(app_t* app, pb_ostream_t* out) {
   a.first_event = events_first(app);
   a.next_event = app->events.next;
   if (!app->link.hello_refused) fill_content(app, &a);
-  return pb_encode(out, odt_device_v1_HelloAck_fields, &a);
+  coder_put(out, &odt_device_v1_HelloAck_coder, &a);
 }

@@ -1,5 +1,3 @@
-#include <pb_encode.h>
-
 #include "internal.h"
 
 /* Frames are made when the transmitter is free, not before: the order of the picks below is the
@@ -17,26 +15,26 @@ static bool take(app_t* app, uint32_t bit) {
   return true;
 }
 
-static bool make_need_hello(app_t* app, pb_ostream_t* out, tx_head_t* h) {
+static void make_need_hello(app_t* app, coder_out_t* out, tx_head_t* h) {
   odt_device_v1_NeedHello m = odt_device_v1_NeedHello_init_zero;
   m.boot_id = app->link.boot_id;
   m.reset_reason = (odt_device_v1_ResetReason)app->config->reset_reason;
   h->type = FRAME_NEED_HELLO;
   h->session = 0;
-  return pb_encode(out, odt_device_v1_NeedHello_fields, &m);
+  coder_put(out, &odt_device_v1_NeedHello_coder, &m);
 }
 
-static bool make_link_err(app_t* app, pb_ostream_t* out, tx_head_t* h) {
+static void make_link_err(app_t* app, coder_out_t* out, tx_head_t* h) {
   odt_device_v1_LinkErr m = odt_device_v1_LinkErr_init_zero;
   m.reason = (odt_device_v1_LinkErr_Reason)app->link.link_err_reason;
   m.limit = app->link.link_err_limit;
   m.got = app->link.link_err_got;
   h->type = FRAME_LINK_ERR;
   h->session = 0;
-  return pb_encode(out, odt_device_v1_LinkErr_fields, &m);
+  coder_put(out, &odt_device_v1_LinkErr_coder, &m);
 }
 
-static bool make_window(app_t* app, pb_ostream_t* out, tx_head_t* h) {
+static void make_window(app_t* app, coder_out_t* out, tx_head_t* h) {
   odt_device_v1_Window m = odt_device_v1_Window_init_zero;
   m.offset = app->link.window_offset;
   m.end = app->link.window_end;
@@ -44,10 +42,10 @@ static bool make_window(app_t* app, pb_ostream_t* out, tx_head_t* h) {
   m.status = (status_code_t)app->link.window_status;
   h->type = FRAME_WINDOW_TO_HOST;
   h->id = app->link.window_id;
-  return pb_encode(out, odt_device_v1_Window_fields, &m);
+  coder_put(out, &odt_device_v1_Window_coder, &m);
 }
 
-static bool make_pong(app_t* app, pb_ostream_t* out, tx_head_t* h) {
+static void make_pong(app_t* app, coder_out_t* out, tx_head_t* h) {
   const frame_counters_t* c = &app->link.decoder.counters;
   odt_device_v1_Pong m = odt_device_v1_Pong_init_zero;
   m.uptime_ms = app_now(app);
@@ -59,55 +57,60 @@ static bool make_pong(app_t* app, pb_ostream_t* out, tx_head_t* h) {
   m.next_event = app->events.next;
   h->type = FRAME_PONG;
   h->id = app->link.pong_id;
-  return pb_encode(out, odt_device_v1_Pong_fields, &m);
+  coder_put(out, &odt_device_v1_Pong_coder, &m);
 }
 
-static bool make_busy(app_t* app, pb_ostream_t* out, tx_head_t* h) {
+static void make_busy(app_t* app, coder_out_t* out, tx_head_t* h) {
   odt_device_v1_Busy m = {.until_ms = app->link.busy_ms};
   h->type = FRAME_BUSY;
   h->id = 0;
-  return pb_encode(out, odt_device_v1_Busy_fields, &m);
+  coder_put(out, &odt_device_v1_Busy_coder, &m);
 }
 
-static bool make_hello_ack(app_t* app, pb_ostream_t* out, tx_head_t* h) {
+static void make_hello_ack(app_t* app, coder_out_t* out, tx_head_t* h) {
   h->type = FRAME_HELLO_ACK;
   h->id = app->link.hello_id;
   h->session = app->link.hello_session;
-  return session_encode_ack(app, out);
+  session_encode_ack(app, out);
 }
 
-static bool make_control(app_t* app, pb_ostream_t* out, tx_head_t* h) {
+static bool make_control(app_t* app, coder_out_t* out, tx_head_t* h) {
   app_link_t* l = &app->link;
-  if (take(app, APP_TX_HELLO_ACK)) return make_hello_ack(app, out, h);
-  if (take(app, APP_TX_EPOCH_AGAIN)) {
+  if (take(app, APP_TX_HELLO_ACK)) {
+    make_hello_ack(app, out, h);
+  } else if (take(app, APP_TX_EPOCH_AGAIN)) {
     h->type = FRAME_EVENT;
-    return epochs_encode(app, app->epoch_again, out, &h->id);
-  }
-  if (take(app, APP_TX_RSP)) {
+    if (!epochs_encode(app, app->epoch_again, out, &h->id)) return false;
+  } else if (take(app, APP_TX_RSP)) {
     h->type = FRAME_RSP;
     h->id = l->request_id;
-    return pb_write(out, l->rsp, l->rsp_size);
+    coder_put_bytes(out, l->rsp, l->rsp_size);
+  } else if (take(app, APP_TX_NEED_HELLO)) {
+    make_need_hello(app, out, h);
+  } else if (take(app, APP_TX_LINK_ERR)) {
+    make_link_err(app, out, h);
+  } else if (take(app, APP_TX_WINDOW)) {
+    make_window(app, out, h);
+  } else if (take(app, APP_TX_PONG)) {
+    make_pong(app, out, h);
+  } else if (take(app, APP_TX_BUSY)) {
+    make_busy(app, out, h);
   }
-  if (take(app, APP_TX_NEED_HELLO)) return make_need_hello(app, out, h);
-  if (take(app, APP_TX_LINK_ERR)) return make_link_err(app, out, h);
-  if (take(app, APP_TX_WINDOW)) return make_window(app, out, h);
-  if (take(app, APP_TX_PONG)) return make_pong(app, out, h);
-  if (take(app, APP_TX_BUSY)) return make_busy(app, out, h);
-  return false;
+  return out->used <= out->limit;
 }
 
-static bool make_next(app_t* app, pb_ostream_t* out, tx_head_t* h) {
+static bool make_next(app_t* app, coder_out_t* out, tx_head_t* h) {
   app_link_t* l = &app->link;
   h->session = l->session;
   while (l->pending != 0) {
     if (make_control(app, out, h)) return true;
-    out->bytes_written = 0; /* one that could not be made is left out */
+    out->used = 0; /* one that could not be made is left out */
   }
   if (!app_live(app)) return false;
   if (xfer_out_due(app)) {
     h->type = FRAME_CHUNK_TO_HOST;
     h->id = app->out.id;
-    out->bytes_written = xfer_encode_chunk(app, l->tx + FRAME_IN_PLACE_OFFSET);
+    out->used = xfer_encode_chunk(app, l->tx + FRAME_IN_PLACE_OFFSET);
     return true;
   }
   if (events_encode_next(app, out, &h->id)) {
@@ -136,13 +139,14 @@ void link_send(app_t* app) {
     uint8_t* payload = l->tx + FRAME_IN_PLACE_OFFSET;
     /* HELLO_ACK and answers have their own limits, below which no MTU is meant to be. */
     const uint32_t limit = l->mtu > APP_RSP_MAX ? l->mtu : APP_RSP_MAX;
-    pb_ostream_t out = pb_ostream_from_buffer(payload, limit);
+    coder_out_t out = {.bytes = payload, .limit = limit};
     if (!make_next(app, &out, &h)) return;
+    if (out.used > out.limit) continue; /* cannot be sent at this MTU */
     const frame_t f = {.type = h.type,
                        .session = h.session,
                        .id = h.id,
                        .payload = payload,
-                       .payload_size = (uint32_t)out.bytes_written};
+                       .payload_size = out.used};
     l->tx_size = (uint32_t)frame_encode(&f, l->tx, sizeof l->tx);
   }
 }

@@ -1,5 +1,3 @@
-#include <pb_decode.h>
-
 #include "internal.h"
 
 static uint32_t chunk_size(const app_t* app) {
@@ -157,8 +155,8 @@ uint32_t xfer_encode_chunk(app_t* app, uint8_t* out) {
 void xfer_window(app_t* app, const frame_t* f) {
   app_xfer_t* x = &app->out;
   odt_device_v1_Window w = odt_device_v1_Window_init_zero;
-  pb_istream_t in = pb_istream_from_buffer(f->payload, f->payload_size);
-  if (!x->active || f->id != x->id || !pb_decode(&in, odt_device_v1_Window_fields, &w)) return;
+  if (!x->active || f->id != x->id) return;
+  if (!coder_get(&odt_device_v1_Window_coder, f->payload, f->payload_size, &w)) return;
   if (w.status != odt_device_v1_StatusCode_STATUS_CODE_UNSPECIFIED) {
     x->active = false;
     return;

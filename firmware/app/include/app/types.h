@@ -171,15 +171,11 @@ typedef struct {
 
 typedef struct {
   uint8_t state; /* odt.device.v1.JobState */
-  uint8_t run_id[16];
-  uint32_t attempt;
-  odt_run_spec_t spec;
   bool streamed, hold_at_epoch;
-  uint32_t telemetry_every;
   bool has_last;
-  odt_step_record_t last;
   bool guard_eval_active;
-  app_eval_t guard_eval;
+  uint32_t attempt;
+  uint32_t telemetry_every;
   uint32_t hold_since_ms;
   uint32_t last_step_ms;
   uint64_t epoch_us;
@@ -187,6 +183,10 @@ typedef struct {
   uint32_t step_us; /* of the last streamed step; 0: none yet */
   app_later_t later;
   uint32_t steer_count;
+  app_eval_t guard_eval;
+  uint8_t run_id[16];
+  odt_run_spec_t spec;
+  odt_step_record_t last;
   app_steer_t steer[APP_STEER];
 } app_job_t;
 
@@ -196,23 +196,23 @@ typedef struct {
 } app_event_t;
 
 typedef struct {
-  app_event_t entry[APP_EVENTS];
-  uint8_t bytes[APP_EVENT_BYTES];
   uint32_t used;
   uint32_t count;
   uint32_t next; /* id of the next event */
   uint32_t send; /* id of the next event to send */
   uint32_t dropped;
+  app_event_t entry[APP_EVENTS];
+  uint8_t bytes[APP_EVENT_BYTES];
 } app_events_t;
 
 typedef struct {
+  uint32_t first, count;
+  uint32_t sequence;
+  uint32_t dropped, dropped_total;
   struct {
     uint8_t level;
     char text[APP_LOG_TEXT];
   } line[APP_LOGS];
-  uint32_t first, count;
-  uint32_t sequence;
-  uint32_t dropped, dropped_total;
 } app_logs_t;
 
 /* What waits to be sent, one bit each; encoded when the transmitter is free. */
@@ -227,8 +227,6 @@ typedef struct {
 
 typedef struct {
   frame_decoder_t decoder;
-  uint8_t rx[FRAME_DECODER_SIZE(APP_MTU)];
-  uint8_t tx[FRAME_IN_PLACE_SIZE(APP_MTU)];
   uint32_t tx_size, tx_at;
   uint32_t tx_progress_ms;
   uint32_t pending;
@@ -251,6 +249,8 @@ typedef struct {
   uint32_t request_id;
   uint16_t rsp_size;
   uint8_t rsp[APP_RSP_MAX];
+  uint8_t rx[FRAME_DECODER_SIZE(APP_MTU)];
+  uint8_t tx[FRAME_IN_PLACE_SIZE(APP_MTU)];
 } app_link_t;
 
 #define APP_NVM_HEAD 128u
@@ -282,34 +282,35 @@ typedef struct {
   odt_error_t error;
 } app_nvm_t;
 
+/* What code asks for often comes first: short offsets make short instructions. */
 typedef struct {
   const app_config_t* config;
-  hal_t hal;
-  app_link_t link;
-  app_region_t region[APP_REGIONS];
-  uint8_t set_hash[2][32]; /* SHA-256 of the resident train and held-out ODTS */
-  uint8_t set_stale;       /* bit a set: its hash is of what it was before */
+  uint8_t set_stale; /* bit a set: the hash of that resident set is of what it was before */
   bool has_model;
-  odt_model_t model;
-  odt_trainer_t trainer;
+  bool identifying;
+  bool reset_wanted;
   uint8_t trainer_kind;
   uint32_t trainer_bytes;
-  odt_run_spec_t trainer_spec;
-  app_xfer_t in, out;
-  app_head_t head; /* of `in` */
-  app_job_t job;
-  app_eval_t eval;
-  app_events_t events;
-  app_logs_t logs;
   uint32_t epoch_first, epoch_count; /* in the ring of config->epochs */
   uint32_t epoch_again;
   uint32_t identify_until_ms;
-  bool identifying;
-  bool reset_wanted;
   uint32_t reset_at_ms;
+  hal_t hal;
+  app_eval_t eval;
+  app_region_t region[APP_REGIONS];
+  app_xfer_t in, out;
+  app_job_t job;
+  odt_run_spec_t trainer_spec;
 #if APP_NVM
   app_nvm_t nvm;
 #endif
+  uint8_t set_hash[2][32]; /* SHA-256 of the resident train and held-out ODTS */
+  app_head_t head;         /* of `in` */
+  app_link_t link;
+  app_events_t events;
+  app_logs_t logs;
+  odt_trainer_t trainer;
+  odt_model_t model;
 } app_t;
 
 #endif

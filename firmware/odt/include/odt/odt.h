@@ -229,9 +229,6 @@ typedef struct {
   uint32_t train_samples, heldout_samples;
   uint32_t order_seed, sr_seed;
   bool guard;
-  uint8_t sample_set_hash[32];
-  uint8_t class_weights[ODT_MAX_CLASSES]; /* Q6; 64 = 1 */
-  uint8_t layer_k[ODT_MAX_LAYERS];        /* precision of a layer where it is not k; 0: k */
   odt_apt_t apt;
   /* DFP16 (rule 1.13): rate = lr_m * 2^-lr_s on the sum of the batch's gradients, lr_m by thirds,
    * 1..32767; lr_s 0..40. blocked: one exponent per output of a weight matrix. */
@@ -241,6 +238,9 @@ typedef struct {
   /* With guard: no copy of the best's weights here, the host keeps them. Says where they lie and
    * nothing else: the bits and the state are those of a run that keeps them itself. */
   bool best_on_host;
+  uint8_t sample_set_hash[32];
+  uint8_t layer_k[ODT_MAX_LAYERS];        /* precision of a layer where it is not k; 0: k */
+  uint8_t class_weights[ODT_MAX_CLASSES]; /* Q6; 64 = 1 */
 } odt_run_spec_t;
 
 /* Ranges of rules 1.3, 1.5, 1.6 against model. Errors: INVALID_ARGUMENT naming field, got and

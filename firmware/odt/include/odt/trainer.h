@@ -66,34 +66,35 @@ typedef struct {
   int16_t e_step; /* LINEAR, CONV2D: what crossing the op backwards adds to it */
 } odt_node_t;
 
+/* What code asks for often comes first: short offsets make short instructions. */
 struct odt_trainer {
   const odt_model_t* model;
-  odt_run_spec_t spec; /* rounding as resolved */
   bool resident;
   bool weights_valid; /* false while weights or a state are being written */
   bool best_missing;  /* the state names a best that the arena does not hold */
   bool best_whole;    /* the best was kept or written to its end: its values are checked ones */
   uint8_t best_waits; /* odt_best_wait_t */
+  uint16_t source;    /* tensor that the samples at hand are: the input's or the cut's */
+  uint8_t write_kind; /* of the transfer in progress */
+  bool write_bad;
   uint32_t steps_per_epoch;
   uint32_t step, epoch, position;
   uint32_t start_correct, best_step, best_correct; /* 0xFFFFFFFF: none */
-  uint8_t best_hash[32];
   uint64_t epoch_loss;
   uint32_t epoch_correct;
   uint32_t order_epoch; /* epoch that `order` holds; 0xFFFFFFFF: none */
   uint16_t* order;
-  odt_layer_t layers[ODT_MAX_LAYERS];
   odt_node_t* nodes; /* per op */
   uint8_t* region;   /* values and deltas, which share it by lifetime */
   int64_t* sum;      /* in it: accumulators of one sample, where several deltas meet */
-  uint16_t source;   /* tensor that the samples at hand are: the input's or the cut's */
   void* scratch;     /* of the kernels */
-  uint8_t delta_shift[ODT_MAX_TENSORS]; /* of each last delta, 0xFF: none; only saves work */
   odt_dfp_t dfp;
-  /* A transfer in progress: bytes taken so far and the header being collected. */
-  uint32_t write_pos;
-  uint8_t write_kind;
-  bool write_bad;
+  uint32_t write_pos;  /* of the transfer in progress: bytes taken so far */
+  odt_run_spec_t spec; /* rounding as resolved */
+  odt_layer_t layers[ODT_MAX_LAYERS];
+  uint8_t best_hash[32];
+  uint8_t delta_shift[ODT_MAX_TENSORS]; /* of each last delta, 0xFF: none; only saves work */
+  /* The header that a transfer in progress collects. */
   uint8_t head[176];
   uint8_t layer_head[44];
   uint8_t new_b_prev[ODT_MAX_LAYERS];
