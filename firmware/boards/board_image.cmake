@@ -57,6 +57,7 @@ function(odt_board_image target)
   list(TRANSFORM drivers APPEND ".c")
   configure_file("${shared}/link.ld.in" link.ld @ONLY)
   add_executable(${target} ${ARGN} "${ODT_BOARDS_DIR}/${BOARD}/board.c" "${shared}/startup.c"
+    "${shared}/runtime.c"
     "${shared}/reset.c" "${shared}/identity.c" "${shared}/defaults.c" ${drivers})
   target_include_directories(${target} PRIVATE "${shared}" "${ODT_BOARDS_DIR}/../hal/include")
   target_compile_definitions(${target} PRIVATE ${BOARD_DEFINITIONS})

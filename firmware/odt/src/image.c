@@ -3,14 +3,18 @@
 
 #include <string.h>
 
+odt_status_t odt_bad32(const odt_open_t* o, int32_t i, const char* what, int32_t got, int32_t lo,
+                       int32_t hi) {
+  return odt_fail32(o->err, ODT_INVALID_ARGUMENT, what, i, got, lo, hi);
+}
+
 odt_status_t odt_section(const odt_open_t* o, uint32_t off, uint64_t n, const char* what,
                          int32_t index) {
   uint32_t bytes = o->m->image_bytes;
   if (off < o->head || off > bytes || n > bytes - off) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, what, index, off, o->head,
-                    n > bytes ? 0 : (int64_t)(bytes - n));
+    return odt_bad(o, index, what, off, o->head, n > bytes ? 0 : (int64_t)(bytes - n));
   }
-  if (off % 4 != 0) return odt_fail(o->err, ODT_INVALID_ARGUMENT, what, index, off % 4, 0, 0);
+  if (off % 4 != 0) return odt_bad(o, index, what, off % 4, 0, 0);
   return ODT_OK;
 }
 
@@ -42,8 +46,8 @@ static odt_status_t parse_targets(odt_open_t* o) {
   odt_model_t* m = o->m;
   uint32_t correct = odt_le32(m->image + 28), wrong = odt_le32(m->image + 32);
   if ((correct == 0) != (wrong == 0)) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "targets: one of two absent", -1,
-                    correct ? wrong : correct, ODT_IMAGE_HEAD, m->image_bytes);
+    return odt_bad(o, -1, "targets: one of two absent", correct ? wrong : correct, ODT_IMAGE_HEAD,
+                   m->image_bytes);
   }
   if (!correct) return ODT_OK;
   odt_status_t st = odt_section(o, correct, m->n_classes, "target_correct_off", -1);
@@ -58,8 +62,7 @@ static odt_status_t parse_header(odt_open_t* o) {
   odt_model_t* m = o->m;
   const uint8_t* p = m->image;
   if (odt_le32(p) != 0x4D54444Fu) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: magic", -1, odt_le32(p), 0x4D54444F,
-                    0x4D54444F);
+    return odt_bad(o, -1, "image: magic", odt_le32(p), 0x4D54444F, 0x4D54444F);
   }
   if (odt_le16(p + 4) != 1) {
     return odt_fail(o->err, ODT_UNIMPLEMENTED, "image: version", -1, odt_le16(p + 4), 1, 1);
@@ -67,26 +70,23 @@ static odt_status_t parse_header(odt_open_t* o) {
   o->head = odt_le16(p + 6);
   m->tail = o->head == ODT_TAIL_HEAD;
   if (o->head != ODT_IMAGE_HEAD && (!m->tail || o->head > m->image_bytes)) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: header bytes", -1, o->head,
-                    ODT_IMAGE_HEAD, ODT_TAIL_HEAD);
+    return odt_bad(o, -1, "image: header bytes", o->head, ODT_IMAGE_HEAD, ODT_TAIL_HEAD);
   }
   if (odt_le32(p + 8) != m->image_bytes) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: total bytes", -1, m->image_bytes,
-                    odt_le32(p + 8), odt_le32(p + 8));
+    return odt_bad(o, -1, "image: total bytes", m->image_bytes, odt_le32(p + 8), odt_le32(p + 8));
   }
   if (p[38] > ODT_TASK_AUTOENCODE) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: task", -1, p[38], 0, ODT_TASK_AUTOENCODE);
+    return odt_bad(o, -1, "image: task", p[38], 0, ODT_TASK_AUTOENCODE);
   }
   if (p[39] > ODT_ARITH_DFP16) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "image: arithmetic", -1, p[39], 0,
-                    ODT_ARITH_DFP16);
+    return odt_bad(o, -1, "image: arithmetic", p[39], 0, ODT_ARITH_DFP16);
   }
   if (p[39] == ODT_ARITH_DFP16 && !ODT_WITH_DFP16) {
     return odt_fail(o->err, ODT_UNIMPLEMENTED, "image: arithmetic: DFP16 is not in this firmware",
                     -1, p[39], ODT_ARITH_INT8, ODT_ARITH_INT8);
   }
   if (m->tail && p[39] != ODT_ARITH_INT8) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "tail image: arithmetic", -1, p[39], 0, 0);
+    return odt_bad(o, -1, "tail image: arithmetic", p[39], 0, 0);
   }
   m->task = p[38];
   m->arith = p[39];
@@ -97,8 +97,7 @@ static odt_status_t parse_header(odt_open_t* o) {
   m->src_correct = odt_le32(p + 40);
   m->src_total = odt_le32(p + 44);
   if (m->src_correct > m->src_total) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "src_correct", -1, m->src_correct, 0,
-                    m->src_total);
+    return odt_bad(o, -1, "src_correct", m->src_correct, 0, m->src_total);
   }
   memcpy(m->name, p + 48, 16);
   m->name[16] = 0;
@@ -110,10 +109,10 @@ static odt_status_t parse_tensor(odt_open_t* o, const uint8_t* p, int32_t i) {
   t->dtype = p[0];
   t->ndim = p[1];
   if (t->dtype < ODT_S8 || t->dtype > ODT_S16) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "tensor: dtype", i, t->dtype, ODT_S8, ODT_S16);
+    return odt_bad(o, i, "tensor: dtype", t->dtype, ODT_S8, ODT_S16);
   }
   if (t->ndim < 1 || t->ndim > 4) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "tensor: ndim", i, t->ndim, 1, 4);
+    return odt_bad(o, i, "tensor: ndim", t->ndim, 1, 4);
   }
   t->exponent = (int8_t)p[2];
   if (odt_is_dfp(o) && (t->exponent < -ODT_MAX_EXPONENT || t->exponent > ODT_MAX_EXPONENT)) {
@@ -126,8 +125,7 @@ static odt_status_t parse_tensor(odt_open_t* o, const uint8_t* p, int32_t i) {
     t->dims[d] = odt_le16(p + 4 + 2 * d);
     bool used = d < t->ndim;
     if (used != (t->dims[d] != 0)) {
-      return odt_fail(o->err, ODT_INVALID_ARGUMENT, "tensor: dims", i, t->dims[d], used ? 1 : 0,
-                      used ? 65535 : 0);
+      return odt_bad(o, i, "tensor: dims", t->dims[d], used ? 1 : 0, used ? 65535 : 0);
     }
     if (used) count *= t->dims[d];
     if (count > ODT_MAX_COUNT) {
@@ -137,8 +135,7 @@ static odt_status_t parse_tensor(odt_open_t* o, const uint8_t* p, int32_t i) {
   }
   t->count = odt_le32(p + 12);
   if (t->count != count) {
-    return odt_fail(o->err, ODT_INVALID_ARGUMENT, "tensor: count", i, t->count, (int64_t)count,
-                    (int64_t)count);
+    return odt_bad(o, i, "tensor: count", t->count, (int64_t)count, (int64_t)count);
   }
   o->lo[i] = t->dtype == ODT_S8 ? INT8_MIN : t->dtype == ODT_U8 ? 0 : INT16_MIN;
   o->hi[i] = t->dtype == ODT_S8 ? INT8_MAX : t->dtype == ODT_U8 ? UINT8_MAX : INT16_MAX;

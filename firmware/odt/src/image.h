@@ -21,10 +21,10 @@ typedef struct {
 
 static inline bool odt_is_dfp(const odt_open_t* o) { return odt_is_dfp16(o->m); }
 /* INVALID_ARGUMENT of op (or tensor) i. */
-static inline odt_status_t odt_bad(const odt_open_t* o, int32_t i, const char* what, int64_t got,
-                                   int64_t lo, int64_t hi) {
-  return odt_fail(o->err, ODT_INVALID_ARGUMENT, what, i, got, lo, hi);
-}
+odt_status_t odt_bad32(const odt_open_t* o, int32_t i, const char* what, int32_t got, int32_t lo,
+                       int32_t hi);
+#define odt_bad(o, i, what, got, lo, hi) \
+  odt_bad32(o, i, what, ODT_I32(got), ODT_I32(lo), ODT_I32(hi))
 
 odt_status_t odt_parse_ops(odt_open_t* o, uint32_t ops_off);
 /* [off, off + n) of the image, 4-byte aligned and behind the header. */

@@ -17,9 +17,30 @@ extern "C" {
 #error "images and canonical bytes are used in place: little-endian cores only"
 #endif
 
-/* Fills err (may be NULL) and returns status. */
-odt_status_t odt_fail(odt_error_t* err, odt_status_t status, const char* what, int32_t index,
-                      int64_t got, int64_t lo, int64_t hi);
+/* Fills err (may be NULL) and returns status. Got and limits may be of any integer type: what an
+ * int32 cannot hold becomes its end. (64-bit arguments would make every call half as long again.)
+ */
+odt_status_t odt_fail32(odt_error_t* err, odt_status_t status, const char* what, int32_t index,
+                        int32_t got, int32_t lo, int32_t hi);
+#define odt_fail(err, status, what, index, got, lo, hi) \
+  odt_fail32(err, status, what, index, ODT_I32(got), ODT_I32(lo), ODT_I32(hi))
+static inline int32_t odt_i32_same(int32_t v) { return v; }
+static inline int32_t odt_i32_signed(int64_t v) {
+  return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
+}
+static inline int32_t odt_i32_unsigned(uint64_t v) {
+  return v > INT32_MAX ? INT32_MAX : (int32_t)v;
+}
+#ifndef __cplusplus
+#define ODT_I32(v)                                \
+  _Generic((v), unsigned                          \
+           : odt_i32_unsigned, unsigned long      \
+           : odt_i32_unsigned, unsigned long long \
+           : odt_i32_unsigned, long               \
+           : odt_i32_signed, long long            \
+           : odt_i32_signed, default              \
+           : odt_i32_same)(v)
+#endif
 
 static inline uint16_t odt_le16(const uint8_t* p) { return (uint16_t)(p[0] | (p[1] << 8)); }
 static inline uint32_t odt_le32(const uint8_t* p) {

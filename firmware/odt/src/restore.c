@@ -5,11 +5,13 @@
 #include "dfp/dfp.h"
 #include "kernels/layout.h"
 
-static odt_status_t reject(odt_trainer_t* t, odt_error_t* err, odt_status_t st, const char* what,
-                           int32_t index, int64_t got, int64_t lo, int64_t hi) {
+static odt_status_t reject32(odt_trainer_t* t, odt_error_t* err, odt_status_t st, const char* what,
+                             int32_t index, int32_t got, int32_t lo, int32_t hi) {
   t->write_bad = true;
-  return odt_fail(err, st, what, index, got, lo, hi);
+  return odt_fail32(err, st, what, index, got, lo, hi);
 }
+#define reject(t, err, st, what, index, got, lo, hi) \
+  reject32(t, err, st, what, index, ODT_I32(got), ODT_I32(lo), ODT_I32(hi))
 
 static void stage(odt_trainer_t* t, odt_form_t form, const odt_piece_t* p, uint32_t skip,
                   const uint8_t* in, uint32_t n) {

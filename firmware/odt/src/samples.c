@@ -2,9 +2,10 @@
 
 #include "internal.h"
 
-static odt_status_t bad(odt_error_t* err, const char* what, int64_t got, int64_t lo, int64_t hi) {
-  return odt_fail(err, ODT_INVALID_ARGUMENT, what, -1, got, lo, hi);
+static odt_status_t bad32(odt_error_t* err, const char* what, int32_t got, int32_t lo, int32_t hi) {
+  return odt_fail32(err, ODT_INVALID_ARGUMENT, what, -1, got, lo, hi);
 }
+#define bad(err, what, got, lo, hi) bad32(err, what, ODT_I32(got), ODT_I32(lo), ODT_I32(hi))
 
 /* Where labels end and data begin. Targets: as many a sample as the bytes make, up to what the
  * padding leaves open; odt_samples_fit knows the model's number. */

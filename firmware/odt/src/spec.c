@@ -38,7 +38,7 @@ bool odt_run_spec_clamp_mu(odt_run_spec_t* spec) {
   return changed;
 }
 
-static odt_status_t range(odt_error_t* err, const char* what, int64_t got, int64_t lo, int64_t hi) {
+static odt_status_t range(odt_error_t* err, const char* what, int32_t got, int32_t lo, int32_t hi) {
   if (got >= lo && got <= hi) return ODT_OK;
   return odt_fail(err, ODT_INVALID_ARGUMENT, what, -1, got, lo, hi);
 }
@@ -95,7 +95,7 @@ static odt_status_t check_precision(const odt_run_spec_t* s, const odt_model_t* 
   if (st == ODT_OK) st = range(err, "apt.t_min_q8", a->t_min_q8, on ? 1 : 0, on ? 65535 : 0);
   if (st == ODT_OK && a->t_max_q8 != 0) {
     st = range(err, "apt.t_max_q8 (0, or at least 4 t_min_q8)", a->t_max_q8,
-               on ? 4 * (int64_t)a->t_min_q8 : 0, on ? 65535 : 0);
+               on ? 4 * a->t_min_q8 : 0, on ? 65535 : 0);
   }
   for (uint32_t i = 0; st == ODT_OK && i < ODT_MAX_LAYERS; i++) {
     int32_t index = (int32_t)i;
@@ -161,7 +161,7 @@ odt_status_t odt_run_spec_check(const odt_run_spec_t* s, const odt_model_t* m, o
   if (st == ODT_OK && !dfp) st = check_precision(s, m, err);
   if (st == ODT_OK) st = range(err, "batch", s->batch, 1, ODT_MAX_BATCH);
   if (st == ODT_OK) st = range(err, "epochs", s->epochs, 1, 65535);
-  if (st == ODT_OK) st = range(err, "train_samples", s->train_samples, 1, 65535);
+  if (st == ODT_OK) st = range(err, "train_samples", ODT_I32(s->train_samples), 1, 65535);
   if (st == ODT_OK) st = dfp ? odt_dfp_spec_check(s, m, err) : check_mu(s, err);
   if (st != ODT_OK) return st;
   if (s->guard && s->heldout_samples == 0) {

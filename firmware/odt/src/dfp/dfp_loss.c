@@ -44,6 +44,7 @@ static const uint32_t kExp2[256] = {
 
 /* 2^30 * 2^(-d * 2^e_z * log2(e)); d >= 0 in units of 2^e_z. */
 static uint32_t exp2_neg(uint32_t d, int32_t e_z) {
+  if (d == 0) return kExp2[0];
   uint64_t u = (uint64_t)d * 23637u; /* log2(e) in Q14 */
   uint64_t t;
   if (e_z >= 6) {

@@ -3,8 +3,8 @@
 
 #include "dfp.h"
 
-static odt_status_t range(odt_error_t* err, const char* what, int32_t index, int64_t got,
-                          int64_t lo, int64_t hi) {
+static odt_status_t range(odt_error_t* err, const char* what, int32_t index, int32_t got,
+                          int32_t lo, int32_t hi) {
   if (got >= lo && got <= hi) return ODT_OK;
   return odt_fail(err, ODT_INVALID_ARGUMENT, what, index, got, lo, hi);
 }
