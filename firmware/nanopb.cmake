@@ -1,5 +1,5 @@
-# nanopb's runtime (fetched at build time from Debian's source package, never committed) and the
-# generated coder of odt/device/v1. Included by the host build and by the cross build of firmware/arm.
+# nanopb's headers (fetched at build time from Debian's source package, never committed) and what its generator
+# makes of odt/device/v1. Included by the host build and by the cross build of firmware/arm.
 get_filename_component(ODT_REPO_DIR "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 set(ODT_NANOPB_DIR "${ODT_REPO_DIR}/build/nanopb" CACHE PATH
   "nanopb C sources; fetched by deploy/fetch-nanopb.sh where they are missing")
