@@ -5,13 +5,30 @@ namespace {
 
 constexpr std::uint32_t kDefaultFrames = 2000, kMaxFrames = 10'000;
 
+// The run as it would be, and how long it would take.
+void dry_run(Deps& deps, const Call& call, model::RunSpec spec,
+             Reply<v1::CreateRunResponse> reply) {
+  deps.fleet.create_run(call.ctx, spec, true, [&deps, call, spec, reply](Result<model::Run> run) {
+    if (!run.ok()) return reply(run.status());
+    deps.fleet.estimate_run(call.ctx, spec,
+                            [reply, run = *run](Result<model::RunEstimate> estimate) {
+                              if (!estimate.ok()) return reply(estimate.status());
+                              v1::CreateRunResponse out;
+                              *out.mutable_run() = to_proto(run);
+                              *out.mutable_estimate() = to_proto(*estimate);
+                              reply(std::move(out));
+                            });
+  });
+}
+
 void add_create(ApiService& service, Deps& deps) {
   service.unary<v1::CreateRunRequest, v1::CreateRunResponse>(
       "CreateRun", [&deps](const Call& call, const v1::CreateRunRequest& request,
                            Reply<v1::CreateRunResponse> reply) {
         if (!request.has_spec()) return reply(bad_field("spec", "absent"));
         ODT_FIELD(auto spec, from_proto(request.spec()));
-        deps.fleet.create_run(call.ctx, std::move(spec), request.dry_run(),
+        if (request.dry_run()) return dry_run(deps, call, std::move(spec), std::move(reply));
+        deps.fleet.create_run(call.ctx, std::move(spec), false,
                               answer_with<v1::CreateRunResponse, model::Run>(
                                   reply, &v1::CreateRunResponse::mutable_run));
       });
@@ -58,6 +75,81 @@ void add_desired(ApiService& service, Deps& deps, const char* name, model::Desir
         ODT_FIELD(const Uuid id, uuid_field(request.id(), "id"));
         deps.fleet.set_desired(call.ctx, id, desired,
                                answer_with<Resp, model::Run>(reply, &Resp::mutable_run));
+      });
+}
+
+Result<std::optional<std::int32_t>> priority_field(bool given, std::int32_t value) {
+  if (!given) return std::optional<std::int32_t>();
+  if (value < -100 || value > 100)
+    return bad_field("priority", std::to_string(value), "allowed: -100 to 100");
+  return std::optional<std::int32_t>(value);
+}
+
+void add_queue(ApiService& service, Deps& deps) {
+  service.unary<v1::RetryRunRequest, v1::RetryRunResponse>(
+      "RetryRun", [&deps](const Call& call, const v1::RetryRunRequest& request,
+                          Reply<v1::RetryRunResponse> reply) {
+        ODT_FIELD(const Uuid id, uuid_field(request.id(), "id"));
+        ODT_FIELD(const auto priority, priority_field(request.has_priority(), request.priority()));
+        deps.fleet.retry_run(call.ctx, id, priority,
+                             answer_with<v1::RetryRunResponse, model::Run>(
+                                 reply, &v1::RetryRunResponse::mutable_run));
+      });
+  service.unary<v1::ReorderRunRequest, v1::ReorderRunResponse>(
+      "ReorderRun", [&deps](const Call& call, const v1::ReorderRunRequest& request,
+                            Reply<v1::ReorderRunResponse> reply) {
+        ODT_FIELD(const Uuid id, uuid_field(request.id(), "id"));
+        ODT_FIELD(const auto priority, priority_field(request.has_priority(), request.priority()));
+        Uuid before;
+        if (!request.before().empty()) {
+          ODT_FIELD(before, uuid_field(request.before(), "before"));
+        }
+        if (!priority && before.is_zero())
+          return reply(bad_field("priority", "absent, and before too", "give one of them"));
+        deps.fleet.reorder_run(call.ctx, id, priority, before,
+                               answer_with<v1::ReorderRunResponse, model::Run>(
+                                   reply, &v1::ReorderRunResponse::mutable_run));
+      });
+  service.unary<v1::ListQueuesRequest, v1::ListQueuesResponse>(
+      "ListQueues", [&deps](const Call&, const v1::ListQueuesRequest& request,
+                            Reply<v1::ListQueuesResponse> reply) {
+        BoardUid uid;
+        if (!request.board_uid().empty()) {
+          ODT_FIELD(uid, uid_field(request.board_uid(), "board_uid"));
+        }
+        deps.fleet.list_queues(
+            uid, [reply](Result<std::vector<training::FleetControl::BoardQueue>> queues) {
+              if (!queues.ok()) return reply(queues.status());
+              v1::ListQueuesResponse out;
+              for (const auto& queue : *queues) {
+                auto* item = out.add_queues();
+                item->set_board_uid(queue.uid.str());
+                if (!queue.lease.what.empty()) *item->mutable_lease() = to_proto(queue.lease);
+                for (const auto& run : queue.runs) *item->add_runs() = to_proto(run);
+              }
+              reply(std::move(out));
+            });
+      });
+  service.unary<v1::StopAllRequest, v1::StopAllResponse>(
+      "StopAll", [&deps](const Call& call, const v1::StopAllRequest& request,
+                         Reply<v1::StopAllResponse> reply) {
+        deps.fleet.stop_all(call.ctx, request.cancel(),
+                            [reply](Result<training::FleetControl::StopReport> report) {
+                              if (!report.ok()) return reply(report.status());
+                              v1::StopAllResponse out;
+                              for (const auto& one : report->runs) {
+                                auto* item = out.add_runs();
+                                item->set_run_id(one.run.str());
+                                item->set_board_uid(one.board.str());
+                                item->set_told(one.told);
+                                if (!one.reason.code.empty())
+                                  *item->mutable_reason() = to_proto(one.reason);
+                              }
+                              out.set_evaluations(report->evaluations);
+                              out.set_boards_told(report->boards_told);
+                              out.set_boards_silent(report->boards_silent);
+                              reply(std::move(out));
+                            });
       });
 }
 
@@ -149,6 +241,7 @@ ServicePtr make_run_service(Deps& deps) {
                                  answer_with<v1::SetLayerPrecisionResponse, model::Run>(
                                      reply, &v1::SetLayerPrecisionResponse::mutable_run));
       });
+  add_queue(*service, deps);
   add_history(*service, deps);
   add_telemetry(*service, deps);
   service->unary<v1::ReplayRunRequest, v1::ReplayRunResponse>(

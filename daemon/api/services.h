@@ -14,6 +14,7 @@
 #include "jobs/job_control.h"
 #include "store/store_thread.h"
 #include "training/fleet_control.h"
+#include "training/retention.h"
 
 namespace odt::api {
 
@@ -37,6 +38,7 @@ struct Deps {
   WatchHub& hub;
   const Clock& clock;
   std::function<SystemInfo()> info;  // any thread
+  training::RetentionRules retention = {};
 };
 
 using ServicePtr = std::unique_ptr<grpc::Service>;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "api/service_helpers.h"
+#include "api/weights_parts.h"
+#include "training/retention.h"
 
 namespace odt::api {
 namespace {
@@ -54,6 +55,8 @@ void add_reads(ApiService& service, Deps& deps) {
                               return not_found(snapshot.status(), "snapshot", hash.hex());
                             v1::GetSnapshotResponse response;
                             *response.mutable_snapshot() = to_proto(*snapshot);
+                            ODT_ASSIGN(const auto why, training::reasons_to_keep(store, *snapshot));
+                            for (const auto& reason : why) response.add_used_by(clean_text(reason));
                             return response;
                           });
       });
@@ -77,6 +80,7 @@ struct SnapshotEdit {
   Hash hash;
   std::vector<std::string> add, remove;
   std::optional<std::string> note;
+  std::optional<bool> pinned;
 };
 
 Result<SnapshotEdit> read_edit(const v1::UpdateSnapshotRequest& request) {
@@ -92,6 +96,7 @@ Result<SnapshotEdit> read_edit(const v1::UpdateSnapshotRequest& request) {
       return bad_field("note", std::to_string(request.note().size()) + " bytes; limit 4096");
     edit.note = clean_text(request.note());
   }
+  if (request.has_pinned()) edit.pinned = request.pinned();
   return edit;
 }
 
@@ -107,6 +112,7 @@ Result<model::Snapshot> apply_edit(store::ControlStore& store, const Call& call,
   if (aliases.size() > kMaxAliases)
     return bad_field("add_aliases", std::to_string(aliases.size()) + " aliases; limit 32");
   if (edit.note) snapshot->note = *edit.note;
+  if (edit.pinned) snapshot->pinned = *edit.pinned;
   ODT_TRY(store.commit(batch_of(call, store::PutSnapshot{*snapshot})));
   return store.snapshot(edit.hash);
 }
@@ -124,6 +130,7 @@ Result<model::Snapshot> read_weights(const std::string& bytes, const Hash& hash)
   snapshot.hash = hash;
   ODT_ASSIGN(snapshot.model_hash, Hash::from_bytes(bytes.substr(12, 32)));
   snapshot.bytes = bytes.size();
+  snapshot.origin = "upload";
   return snapshot;
 }
 
@@ -187,15 +194,6 @@ void add_board_work(ApiService& service, Deps& deps) {
                                 answer_with<v1::PullWeightsResponse, model::Snapshot>(
                                     reply, &v1::PullWeightsResponse::mutable_snapshot));
       });
-  service.unary<v1::RestoreWeightsRequest, v1::RestoreWeightsResponse>(
-      "RestoreWeights", [&deps](const Call& call, const v1::RestoreWeightsRequest& request,
-                                Reply<v1::RestoreWeightsResponse> reply) {
-        ODT_FIELD(const BoardUid uid, uid_field(request.board_uid(), "board_uid"));
-        ODT_FIELD(const Hash snapshot, hash_field(request.snapshot(), "snapshot"));
-        deps.fleet.restore_weights(call.ctx, uid, snapshot,
-                                   answer_with<v1::RestoreWeightsResponse, model::Board>(
-                                       reply, &v1::RestoreWeightsResponse::mutable_board));
-      });
   service.unary<v1::ExportOnnxRequest, v1::ExportOnnxResponse>(
       "ExportOnnx", [&deps](const Call& call, const v1::ExportOnnxRequest& request,
                             Reply<v1::ExportOnnxResponse> reply) {
@@ -211,14 +209,27 @@ void add_board_work(ApiService& service, Deps& deps) {
         ODT_FIELD(const Hash snapshot, optional_hash_field(request.snapshot(), "snapshot"));
         ODT_FIELD(const Uuid dataset, uuid_field(request.dataset_id(), "dataset_id"));
         ODT_FIELD(const std::string split, split_field(request.split()));
-        deps.fleet.evaluate(call.ctx, uid, snapshot, dataset, split,
-                            answer_with<v1::EvaluateResponse, model::Job>(
-                                reply, &v1::EvaluateResponse::mutable_job));
+        const auto answer = answer_with<v1::EvaluateResponse, model::Job>(
+            reply, &v1::EvaluateResponse::mutable_job);
+        if (request.samples())
+          deps.fleet.evaluate_samples(call.ctx, uid, snapshot, dataset, split, answer);
+        else
+          deps.fleet.evaluate(call.ctx, uid, snapshot, dataset, split, answer);
       });
   service.unary<v1::InferRequest, v1::InferResponse>(
       "Infer",
       [&deps](const Call& call, const v1::InferRequest& request, Reply<v1::InferResponse> reply) {
         ODT_FIELD(const BoardUid uid, uid_field(request.board_uid(), "board_uid"));
+        if (request.values_size() != 0) {
+          if (!request.dataset_id().empty())
+            return reply(bad_field("values", "given beside dataset_id", "give one of them"));
+          std::vector<float> values(request.values().begin(), request.values().end());
+          return deps.fleet.infer_values(call.ctx, uid, std::move(values),
+                                         [reply](Result<model::Inference> result) {
+                                           if (!result.ok()) return reply(result.status());
+                                           reply(to_proto(*result));
+                                         });
+        }
         ODT_FIELD(const Uuid dataset, uuid_field(request.dataset_id(), "dataset_id"));
         ODT_FIELD(const std::string split, split_field(request.split()));
         if (request.count() > kMaxInfer)
@@ -240,6 +251,8 @@ ServicePtr make_weights_service(Deps& deps) {
   add_reads(*service, deps);
   add_changes(*service, deps);
   add_board_work(*service, deps);
+  add_snapshot_methods(*service, deps);
+  add_restore_methods(*service, deps);
   return service;
 }
 

@@ -38,6 +38,9 @@ struct Config {
   std::vector<fleet::DialTarget> dial;
   std::vector<fleet::SerialRule> serial_allow;
   std::uint32_t resume_deadline_s = 86'400;
+  // Snapshots: the newest of a board and model stay, the rest goes to the trash when it is older
+  // (days; 0: never by itself).
+  std::uint32_t snapshots_keep = 20, snapshots_days = 30;
   std::uint64_t telemetry_quota_bytes = 0;  // 0: chosen from the free space
   std::uint64_t max_upload_bytes = std::uint64_t{4} << 30;
   std::uint32_t jobs_parallel = 2, job_deadline_s = 900;

@@ -226,6 +226,8 @@ Keys root_keys(const Reader& r, Config& c) {
       {"serial", r.section({{"bauds", r.bauds(c.bauds)},
                             {"allow", r.tables([&r, &c] { return serial_keys(r, c); })}})},
       {"runs", r.section({{"resume_deadline_s", r.number(c.resume_deadline_s, 1, 31 * 86'400)}})},
+      {"retention", r.section({{"snapshots_keep", r.number(c.snapshots_keep, 1, 1'000'000)},
+                               {"snapshots_days", r.number(c.snapshots_days, 0, 36'500)}})},
       {"telemetry",
        r.section({{"quota_mb", r.number(c.telemetry_quota_bytes, 0, 1 << 24, kMega)}})},
       {"uploads", r.section({{"max_mb", r.number(c.max_upload_bytes, 1, 1 << 20, kMega)}})},

@@ -77,6 +77,13 @@ class IoThread {
   std::thread thread_;
 };
 
+training::RetentionRules retention_rules(const Config& config) {
+  training::RetentionRules rules;
+  rules.keep = config.snapshots_keep;
+  rules.older_than_s = config.snapshots_days * 86'400;
+  return rules;
+}
+
 }  // namespace
 
 // Members in the order in which they come to be; stop() takes them down in reverse.
@@ -170,6 +177,13 @@ Status Daemon::Impl::make_rooms() {
   if (!config.bauds.empty()) options.fleet.link.baud_list = config.bauds;
   options.resume_deadline = seconds(config.resume_deadline_s);
   options.log = log_line;
+  options.disk_free = [dir = config.data_dir] {
+    std::error_code error;
+    const auto space = std::filesystem::space(dir, error);
+    return error ? std::uint64_t{0} : std::uint64_t{space.available};
+  };
+  options.retention = retention_rules(config);
+  options.prune = config.snapshots_days != 0;
   fleet = std::make_unique<training::Orchestrator>(links.io, clock, *control, *telemetry,
                                                    *stores.blobs, *jobs, std::move(options));
   hub = std::make_unique<api::WatchHub>(front.io, *control, *telemetry, *fleet, clock);
@@ -183,7 +197,7 @@ Status Daemon::Impl::make_rooms() {
   policy = std::make_unique<api::AccessPolicy>(config.remote_role);
   gate = std::make_unique<api::Gate>(*policy, *control);
   deps.reset(new api::Deps{*gate, *control, *telemetry, *stores.blobs, *fleet, *jobs, *uploads,
-                           *hub, clock, [this] { return info(); }});
+                           *hub, clock, [this] { return info(); }, retention_rules(config)});
   return absl::OkStatus();
 }
 

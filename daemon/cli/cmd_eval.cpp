@@ -65,7 +65,33 @@ void show_scores(Context& context, const std::string& what, const v1::Evaluation
 
 struct EvalOptions {
   std::string board, data, weights, split = "test";
+  std::uint32_t wrong = 0;
 };
+
+// The first of the samples that were said wrongly.
+Status show_wrong(Context& context, const EvalOptions& o, const v1::Evaluation& e,
+                  const v1::Dataset& dataset, nlohmann::ordered_json* out) {
+  v1::ListWrongSamplesRequest request;
+  request.set_evaluation_id(e.id());
+  request.set_count(o.wrong);
+  ODT_ASSIGN(const auto answer, context.call<v1::ListWrongSamplesResponse>(request));
+  if (out != nullptr) {
+    (*out)["wrong_samples"] = to_json(answer);
+    return {};
+  }
+  const auto name = [&dataset](std::uint32_t i) {
+    return static_cast<int>(i) < dataset.class_names_size()
+               ? dataset.class_names(static_cast<int>(i))
+               : std::to_string(i);
+  };
+  Table table({"SAMPLE", "LABEL", "SAID"});
+  for (const auto& s : answer.samples())
+    table.add({std::to_string(s.index()), name(s.label()), name(s.said())});
+  context.say(absl::StrCat(answer.total(), " samples are wrong",
+                           answer.samples_size() == 0 ? "" : "; the first:"));
+  if (answer.samples_size() != 0) context.print(table);
+  return {};
+}
 
 Status evaluate(Context& context, const EvalOptions& o) {
   ODT_ASSIGN(const v1::Board board, find_board(context, o.board));
@@ -78,6 +104,7 @@ Status evaluate(Context& context, const EvalOptions& o) {
     ODT_ASSIGN(const v1::Snapshot snapshot, find_snapshot(context, o.weights));
     request.set_snapshot(snapshot.hash());
   }
+  request.set_samples(o.wrong != 0);
   ODT_ASSIGN(const auto started, context.call<v1::EvaluateResponse>(request));
   ODT_ASSIGN(const v1::Job job, wait_for_job(context, started.job()));
   v1::GetEvaluationRequest get;
@@ -85,7 +112,9 @@ Status evaluate(Context& context, const EvalOptions& o) {
   ODT_ASSIGN(const auto got, context.call<v1::GetEvaluationResponse>(get));
   const v1::Evaluation& e = got.evaluation();
   if (context.json) {
-    context.print_json(e);
+    nlohmann::ordered_json out = to_json(e);
+    if (o.wrong != 0 && has_classes(e.outputs())) ODT_TRY(show_wrong(context, o, e, dataset, &out));
+    context.print_json(out);
     return {};
   }
   if (!has_classes(e.outputs())) {
@@ -96,6 +125,7 @@ Status evaluate(Context& context, const EvalOptions& o) {
                            "): ", accuracy_text(e.accuracy()), ", ", e.accuracy().correct(), " of ",
                            e.accuracy().total(), ", loss ", loss_text(e.loss())));
   show_confusion(context, e, dataset);
+  if (o.wrong != 0) return show_wrong(context, o, e, dataset, nullptr);
   return {};
 }
 
@@ -163,6 +193,9 @@ void add_eval(CLI::App& app, Context& context) {
   verb->add_option("--weights", o->weights, "Snapshot (default: what the board holds)");
   verb->add_option("--split", o->split, "Which samples")
       ->check(CLI::IsMember({"train", "heldout", "test"}));
+  verb->add_option("--wrong", o->wrong,
+                   "Also list the first N samples that are wrong (measured one by one: slower)")
+      ->check(CLI::Range(1, 1000));
   verb->callback(
       [&context, o] { context.action = [&context, o] { return evaluate(context, *o); }; });
 }

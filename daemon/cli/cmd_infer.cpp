@@ -1,9 +1,12 @@
 // What a board says of single samples.
+#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_split.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -22,9 +25,54 @@ using Json = nlohmann::ordered_json;
 constexpr int kShown = 8;  // outputs of a sample, in text
 
 struct InferOptions {
-  std::string board, data, split = "test";
-  std::uint32_t first = 0, count = 5;
+  std::string board, data, split = "test", file;
+  std::vector<float> values;
+  std::uint32_t first = 0, count = 5, row = 0;
 };
+
+// Numbers of one line of a text file, separated by commas, semicolons, blanks or tabs.
+Result<std::vector<float>> read_row(const std::string& path, std::uint32_t row) {
+  std::ifstream in(path);
+  if (!in) return absl::NotFoundError(clean(path) + ": cannot be opened");
+  std::string line;
+  std::uint32_t number = 0;
+  while (std::getline(in, line) && number < row) ++number;
+  if (number < row || line.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(clean(path), ": no line ", row, " with numbers (the first is 0)"));
+  std::vector<float> out;
+  for (const auto word : absl::StrSplit(line, absl::ByAnyChar(",; \t\r"), absl::SkipEmpty())) {
+    float value = 0;
+    if (!absl::SimpleAtof(word, &value))
+      return absl::InvalidArgumentError(absl::StrCat(
+          clean(path), ": line ", row, ": '", clean(std::string(word)), "' is not a number"));
+    out.push_back(value);
+  }
+  return out;
+}
+
+// One sample that is in no dataset.
+Status infer_by_hand(Context& context, const InferOptions& o, const v1::Board& board) {
+  v1::InferRequest request;
+  request.set_board_uid(board.uid());
+  std::vector<float> values = o.values;
+  if (!o.file.empty()) {
+    ODT_ASSIGN(values, read_row(o.file, o.row));
+  }
+  request.mutable_values()->Add(values.begin(), values.end());
+  ODT_ASSIGN(const auto answer, context.call<v1::InferResponse>(request));
+  if (context.json) {
+    context.print_json(to_json(answer));
+    return {};
+  }
+  for (const auto& s : answer.samples()) {
+    if (has_classes(answer.outputs())) context.say(absl::StrCat("class     ", s.predicted()));
+    std::vector<int> outputs;
+    for (const char c : s.outputs()) outputs.push_back(static_cast<std::int8_t>(c));
+    context.say("outputs   " + join_numbers(outputs, " "));
+  }
+  return {};
+}
 
 // Integers of outputs or targets in units of the target, where the scale is known.
 std::vector<double> in_units(const std::string& integers, const v1::Outputs& o) {
@@ -95,7 +143,12 @@ Json json_of(const v1::InferResponse& answer) {
 }
 
 Status infer(Context& context, const InferOptions& o) {
+  const int ways = (o.data.empty() ? 0 : 1) + (o.values.empty() ? 0 : 1) + (o.file.empty() ? 0 : 1);
+  if (ways != 1)
+    return absl::InvalidArgumentError(
+        "--data DATASET, --values a,b,... or --file FILE: one of them");
   ODT_ASSIGN(const v1::Board board, find_board(context, o.board));
+  if (o.data.empty()) return infer_by_hand(context, o, board);
   ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
   v1::InferRequest request;
   request.set_board_uid(board.uid());
@@ -119,7 +172,11 @@ void add_infer(CLI::App& app, Context& context) {
   const auto o = std::make_shared<InferOptions>();
   CLI::App* verb = app.add_subcommand("infer", "What a board says of a few samples");
   verb->add_option("--board", o->board, "Name, or beginning of the uid")->required();
-  verb->add_option("--data", o->data, "Name, or beginning of the id")->required();
+  verb->add_option("--data", o->data, "Name, or beginning of the id");
+  verb->add_option("--values", o->values, "One sample by hand: source values in the model's order")
+      ->delimiter(',');
+  verb->add_option("--file", o->file, "The same from a line of a text file, e.g. CSV");
+  verb->add_option("--row", o->row, "That line, from 0 (0)");
   verb->add_option("--split", o->split, "Which samples")
       ->check(CLI::IsMember({"train", "heldout", "test"}));
   verb->add_option("--first", o->first, "Sample of the split, from 0");

@@ -84,6 +84,14 @@ Status show(Context& context, const std::string& word) {
   table.add({"attempt", std::to_string(r.attempt())});
   table.add({"steps", absl::StrCat(r.steps_done(), " of ", r.steps_total())});
   table.add({"rules", hyper_text(r.effective())});
+  table.add({"priority", std::to_string(r.priority())});
+  if (!r.retry_of().empty()) table.add({"does again", hex(r.retry_of())});
+  if (r.timing().step_us() != 0)
+    table.add({"measured", duration_text(r.timing().step_us()) + " a step, link " +
+                               size_text(r.timing().link_bytes_per_s()) + "/s"});
+  if (r.eta_time_us() != 0) table.add({"ends", eta_text(r)});
+  if (!r.verdict_text().empty()) table.add({"guard", r.verdict_text()});
+  for (const auto& warning : r.warnings()) table.add({"warning", warning.text()});
   const auto verdict = v1::Run::ReplayVerdict_Name(r.replay());
   table.add({"replay", r.replay() == v1::Run::REPLAY_VERDICT_UNSPECIFIED
                            ? "not done"
@@ -287,6 +295,7 @@ void add_run(CLI::App& app, Context& context) {
       return {};
     };
   });
+  add_queue(*run, context);
   verb("events", "Its changes of state", events);
   verb("epochs", "Its results by epoch", epochs);
   verb("replay", "Train again on the host and compare bit for bit", replay);

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/follow.h"
+#include "cli/json.h"
 #include "cli/labels.h"
 #include "cli/lookup.h"
 #include "odt/api/v1/services.pb.h"
@@ -30,6 +31,7 @@ struct Options {
   std::string apt_checks = "quarters";
   bool apt = false, apt_offsets = false, blocked = false;
   std::uint32_t telemetry_every = 0, checkpoint_epochs = 0, commit_every = 0, resume_deadline_s = 0;
+  std::int32_t priority = 0;
   bool streamed = false, best_on_host = false, no_guard = false, evaluate = false, detach = false,
        dry_run = false;
 };
@@ -156,20 +158,75 @@ Result<v1::CreateRunRequest> build(const CLI::App& verb, const Options& o, Conte
   spec.set_name(o.name);
   spec.set_evaluate(o.evaluate);
   spec.set_resume_deadline_s(o.resume_deadline_s);
+  spec.set_priority(o.priority);
   fill_hyper(verb, o, *spec.mutable_hyper());
   ODT_TRY(fill_precision(verb, o, *spec.mutable_hyper()));
   request.set_dry_run(o.dry_run);
   return request;
 }
 
+std::string basis_text(v1::RunEstimate::Basis basis) {
+  switch (basis) {
+    case v1::RunEstimate::BASIS_THIS_BOARD:
+      return "measured on this board";
+    case v1::RunEstimate::BASIS_SAME_CORE:
+      return "measured on a board of this type";
+    case v1::RunEstimate::BASIS_SCALED:
+      return "measured with another model, scaled by instructions";
+    case v1::RunEstimate::BASIS_PREDICTED:
+      return "predicted by instructions and the board's clock";
+    default:
+      return "not known: no run has measured this type of board yet";
+  }
+}
+
+// JSON: the run with the estimate in it.
+void show_estimate(Context& context, const v1::CreateRunResponse& response) {
+  const v1::RunEstimate& e = response.estimate();
+  if (context.json) {
+    nlohmann::ordered_json out = to_json(response.run());
+    out["estimate"] = to_json(e);
+    context.print_json(out);
+    return;
+  }
+  context.say("the run could start");
+  Table table({"time", e.total_us() == 0 ? "not known" : duration_text(e.total_us())});
+  if (e.total_us() != 0)
+    table.add({"", "prepare " + duration_text(e.prepare_us()) + ", train " +
+                       duration_text(e.train_us()) + ", evaluate " +
+                       duration_text(e.evaluate_us())});
+  table.add(
+      {"steps", absl::StrCat(e.steps(),
+                             e.step_us() == 0 ? std::string() : " of " + duration_text(e.step_us()),
+                             " (", basis_text(e.basis()), ")")});
+  table.add({"link", size_text(e.send_bytes()) + " at " + size_text(e.link_bytes_per_s()) + "/s" +
+                         (e.link_measured() ? " (measured)" : " (assumed)")});
+  table.add({"memory", e.board_ram_bytes() == 0
+                           ? size_text(e.ram_bytes())
+                           : size_text(e.ram_bytes()) + " of " + size_text(e.board_ram_bytes())});
+  if (!e.placement().empty()) table.add({"fit", e.placement()});
+  table.add(
+      {"disk", size_text(e.disk_bytes()) + " of " + size_text(e.disk_free_bytes()) + " free"});
+  if (e.queue_us() != 0)
+    table.add({"waits", e.queue_us() < 0 ? "for runs whose end is not known"
+                                         : "about " + duration_text(e.queue_us())});
+  context.print(table);
+  for (const auto& warning : e.warnings())
+    context.say("warning: " + warning.text() + ". " + warning.remedy());
+}
+
 Status train(const CLI::App& verb, const Options& o, Context& context) {
   ODT_ASSIGN(const v1::CreateRunRequest request, build(verb, o, context));
   ODT_ASSIGN(const auto response, context.call<v1::CreateRunResponse>(request));
   const v1::Run& run = response.run();
-  if (o.dry_run || o.detach) {
+  if (o.dry_run) {
+    show_estimate(context, response);
+    return {};
+  }
+  for (const auto& warning : run.warnings()) context.note("warning: " + warning.text());
+  if (o.detach) {
     if (context.json) context.print_json(run);
-    context.say(o.dry_run ? "the run could start"
-                          : "run " + hex(run.id()) + " " + state_word(run.state()));
+    context.say("run " + hex(run.id()) + " " + state_word(run.state()));
     return {};
   }
   context.say("run " + hex(run.id()) + "  " + o.model + " on " + o.board + " with " + o.data);
@@ -234,10 +291,12 @@ void add_train(CLI::App& app, Context& context) {
   verb->add_option("--name", o->name, "Of the run");
   verb->add_option("--start", o->start, "Begin with this snapshot (alias or hash)");
   verb->add_option("--resume-deadline", o->resume_deadline_s, "Seconds to wait for a lost board");
+  verb->add_option("--priority", o->priority, "Of runs that wait: the highest goes first (0)")
+      ->check(CLI::Range(-100, 100));
   add_rule_options(verb, *o);
   verb->add_flag("--evaluate", o->evaluate, "Measure the test split before and after");
   verb->add_flag("--detach", o->detach, "Do not watch");
-  verb->add_flag("--dry-run", o->dry_run, "Check everything, start nothing");
+  verb->add_flag("--dry-run", o->dry_run, "Check everything, start nothing; time, disk, fit");
   verb->callback([&context, o, verb] {
     context.action = [&context, o, verb] { return train(*verb, *o, context); };
   });

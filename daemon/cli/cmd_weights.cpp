@@ -46,6 +46,10 @@ void show_snapshot(Context& context, const v1::Snapshot& s) {
   table.add({"step", absl::StrCat(s.step(), " of attempt ", s.attempt())});
   table.add({"held-out", heldout_text(s)});
   table.add({"size", size_text(s.bytes())});
+  table.add({"how", s.origin().empty() ? "-" : s.origin()});
+  table.add({"parent", s.parent().empty() ? "-" : hex(s.parent())});
+  table.add({"chain", s.chain().empty() ? "-" : hex(s.chain())});
+  table.add({"pinned", s.pinned() ? "yes" : "no"});
   table.add({"note", s.note().empty() ? "-" : s.note()});
   context.print(table);
 }
@@ -91,18 +95,6 @@ Status push(Context& context, const std::string& file, const std::string& alias)
   return {};
 }
 
-Status restore(Context& context, const std::string& word, const std::string& board_word) {
-  ODT_ASSIGN(const v1::Snapshot snapshot, find_snapshot(context, word));
-  ODT_ASSIGN(const v1::Board board, find_board(context, board_word));
-  v1::RestoreWeightsRequest request;
-  request.set_board_uid(board.uid());
-  request.set_snapshot(snapshot.hash());
-  ODT_ASSIGN(const auto response, context.call<v1::RestoreWeightsResponse>(request));
-  if (context.json) context.print_json(response.board());
-  context.say(response.board().name() + " holds " + hex(snapshot.hash()));
-  return {};
-}
-
 Status alias(Context& context, const std::string& word, const std::string& name, bool remove) {
   ODT_ASSIGN(const v1::Snapshot snapshot, find_snapshot(context, word));
   v1::UpdateSnapshotRequest request;
@@ -145,9 +137,35 @@ Result<std::string> fetch_blob(Context& context, const std::string& hash) {
 }
 
 struct ExportOptions {
-  std::string snapshot, file, board;
+  std::string snapshot, file, out, board, format;
   bool onnx = false, exact = false;
 };
+
+// By --format, else by the name of the file.
+Result<std::string> format_of(const ExportOptions& o) {
+  if (o.onnx && !o.format.empty() && o.format != "onnx")
+    return absl::InvalidArgumentError("--onnx and --format " + o.format + " contradict each other");
+  if (o.onnx) return std::string("onnx");
+  if (!o.format.empty()) return o.format;
+  const std::pair<const char*, const char*> endings[] = {
+      {".onnx", "onnx"}, {".npz", "npz"}, {".h", "c"}, {".json", "json"}};
+  for (const auto& [ending, format] : endings)
+    if (o.file.ends_with(ending)) return std::string(format);
+  return std::string("odtw");
+}
+
+// A blob of that format; of odt_weights the snapshot itself is one.
+Result<std::string> make_file(Context& context, const std::string& snapshot,
+                              const std::string& format) {
+  if (format == "odtw") return snapshot;
+  v1::ExportSnapshotRequest request;
+  request.set_snapshot(snapshot);
+  request.set_format(format == "npz" ? v1::WEIGHTS_FORMAT_NPZ
+                     : format == "c" ? v1::WEIGHTS_FORMAT_C
+                                     : v1::WEIGHTS_FORMAT_JSON);
+  ODT_ASSIGN(const auto made, context.call<v1::ExportSnapshotResponse>(request));
+  return made.blob();
+}
 
 // The hash of the ONNX file that an EXPORT job makes of a snapshot; its warnings are told.
 Result<std::string> make_onnx(Context& context, const std::string& snapshot, bool exact) {
@@ -164,14 +182,20 @@ Result<std::string> make_onnx(Context& context, const std::string& snapshot, boo
 }
 
 Status export_file(Context& context, ExportOptions o) {
-  if (!o.board.empty()) std::swap(o.snapshot, o.file);  // the only word is FILE
+  if (!o.out.empty()) {
+    if (!o.file.empty() || (!o.board.empty() && !o.snapshot.empty()))
+      return absl::InvalidArgumentError("FILE or --output, not both");
+    o.file = o.out;
+  } else if (!o.board.empty()) {
+    std::swap(o.snapshot, o.file);  // the only word is FILE
+  }
   if (o.file.empty() || (o.board.empty() && o.snapshot.empty()))
     return absl::InvalidArgumentError(
-        "weights export SNAPSHOT FILE, or weights export FILE --board BOARD");
+        "weights export SNAPSHOT FILE, or weights export FILE --board BOARD (or -o FILE)");
   if (!o.board.empty() && !o.snapshot.empty())
     return absl::InvalidArgumentError("SNAPSHOT or --board, not both");
-  if (o.exact && !o.onnx && !o.file.ends_with(".onnx"))
-    return absl::InvalidArgumentError("--exact is of --onnx");
+  ODT_ASSIGN(const std::string format, format_of(o));
+  if (o.exact && format != "onnx") return absl::InvalidArgumentError("--exact is of --onnx");
   v1::Snapshot snapshot;
   if (o.board.empty()) {
     ODT_ASSIGN(snapshot, find_snapshot(context, o.snapshot));
@@ -183,13 +207,16 @@ Status export_file(Context& context, ExportOptions o) {
     snapshot = pulled.snapshot();
   }
   std::string hash = snapshot.hash();
-  if (o.onnx || o.file.ends_with(".onnx")) {
+  if (format == "onnx") {
     ODT_ASSIGN(hash, make_onnx(context, snapshot.hash(), o.exact));
+  } else {
+    ODT_ASSIGN(hash, make_file(context, snapshot.hash(), format));
   }
   ODT_ASSIGN(const std::string content, fetch_blob(context, hash));
   ODT_TRY(write_whole(o.file, content));
   if (context.json)
     context.print_json(nlohmann::ordered_json{{"file", o.file},
+                                              {"format", format},
                                               {"hash", hex(hash)},
                                               {"bytes", content.size()},
                                               {"snapshot", hex(snapshot.hash())}});
@@ -224,11 +251,6 @@ void add_weights(CLI::App& app, Context& context) {
   sub->add_option("--alias", *text, "Name for the snapshot");
   act(sub, [&context, word, text] { return push(context, *word, *text); });
 
-  sub = weights->add_subcommand("restore", "Put a snapshot on a board");
-  sub->add_option("SNAPSHOT", *word, "Alias, or beginning of the hash")->required();
-  sub->add_option("--board", *board, "Name, or beginning of the uid")->required();
-  act(sub, [&context, word, board] { return restore(context, *word, *board); });
-
   sub = weights->add_subcommand("show", "One snapshot");
   sub->add_option("SNAPSHOT", *word, "Alias, or beginning of the hash")->required();
   act(sub, [&context, word]() -> Status {
@@ -244,15 +266,20 @@ void add_weights(CLI::App& app, Context& context) {
   act(sub, [&context, word, text, remove] { return alias(context, *word, *text, *remove); });
 
   const auto o = std::make_shared<ExportOptions>();
-  sub = weights->add_subcommand(
-      "export", "Write a snapshot, or what a board holds now, to a file (odt_weights, or ONNX)");
+  sub = weights->add_subcommand("export", "Write a snapshot, or what a board holds now, to a file");
   sub->add_option("SNAPSHOT", o->snapshot, "Alias, or beginning of the hash; none with --board");
   sub->add_option("FILE", o->file, "Where to");
   sub->add_option("--board", o->board, "Read this board's weights now");
+  sub->add_option("-o,--output", o->out, "The same as FILE");
+  sub->add_option("--format", o->format,
+                  "npz (NumPy), c (header), json, onnx, odtw (odt_weights); default: by FILE's "
+                  "ending .npz, .h, .json, .onnx, else odtw")
+      ->check(CLI::IsMember({"npz", "c", "json", "onnx", "odtw"}));
   sub->add_flag("--onnx", o->onnx,
                 "Into the ONNX file that the model was made of; so where FILE ends with .onnx");
   sub->add_flag("--exact", o->exact, "ONNX: refuse weights finer than 8 bits, do not round them");
   act(sub, [&context, o] { return export_file(context, *o); });
+  add_snapshots(*weights, context);
 }
 
 }  // namespace odt::cli

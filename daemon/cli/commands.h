@@ -18,6 +18,9 @@ void add_data(CLI::App& app, Context& context);
 void add_train(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_weights(CLI::App& app, Context& context);
+void add_snapshots(CLI::App& weights, Context& context);  // more verbs of weights
+void add_queue(CLI::App& run, Context& context);          // more verbs of run
+void add_stop_all(CLI::App& app, Context& context);
 void add_eval(CLI::App& app, Context& context);
 void add_infer(CLI::App& app, Context& context);
 void add_pc_train(CLI::App& app, Context& context);

@@ -138,9 +138,10 @@ class RunFollower {
 
   void show_progress() {
     if (run_.steps_total() == 0 || ended(run_.state())) return;
-    context_.progress(absl::StrCat(state_word(run_.state()), "  step ", run_.steps_done(), "/",
-                                   run_.steps_total(), "  ",
-                                   percent(run_.steps_done(), run_.steps_total())));
+    context_.progress(
+        absl::StrCat(state_word(run_.state()), "  step ", run_.steps_done(), "/",
+                     run_.steps_total(), "  ", percent(run_.steps_done(), run_.steps_total()),
+                     run_.eta_time_us() != 0 ? "  ends " + eta_text(run_) : std::string()));
   }
 
   Status end() {
@@ -208,6 +209,7 @@ void show_result(Context& context, const v1::Run& run) {
                              accuracy_text(run.heldout_best()), "  (best at step ", run.best_step(),
                              ")"));
   if (!has_classes(run.outputs())) show_errors(context, run);
+  if (!run.verdict_text().empty()) context.say("guard     " + run.verdict_text());
   if (!run.final_weights_hash().empty()) context.say("weights   " + hex(run.final_weights_hash()));
   if (!run.final_state_hash().empty()) context.say("state     " + hex(run.final_state_hash()));
 }

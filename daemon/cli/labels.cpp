@@ -1,6 +1,7 @@
 #include "cli/labels.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "cli/text.h"
@@ -58,6 +59,15 @@ std::string score_text(const v1::Accuracy& accuracy, const v1::Loss& loss,
                        const v1::Outputs& outputs) {
   if (has_classes(outputs)) return accuracy_text(accuracy);
   return loss.count() == 0 ? "-" : "mse " + error_text(loss, outputs);
+}
+std::string eta_text(const v1::Run& run) {
+  if (run.eta_time_us() == 0) return "-";
+  const std::int64_t now_us = std::chrono::duration_cast<std::chrono::microseconds>(
+                                  std::chrono::system_clock::now().time_since_epoch())
+                                  .count();
+  const std::int64_t left_us = run.eta_time_us() - now_us;
+  return clock_text(run.eta_time_us()) +
+         (left_us > 0 ? ", in " + duration_text(left_us) : std::string(", any moment"));
 }
 bool ended(v1::RunState state) {
   return state == v1::RUN_STATE_SUCCEEDED || state == v1::RUN_STATE_FAILED ||

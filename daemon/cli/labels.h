@@ -10,6 +10,7 @@ class Accuracy;
 class Job;
 class Loss;
 class Outputs;
+class Run;
 }  // namespace odt::api::v1
 
 // API values as words.
@@ -34,6 +35,8 @@ std::string error_unit(const api::v1::Outputs& outputs);
 // The accuracy or, where there are no classes, "mse 1.234".
 std::string score_text(const api::v1::Accuracy& accuracy, const api::v1::Loss& loss,
                        const api::v1::Outputs& outputs);
+// "14:03:07, in 3 min 20 s"; "-" where it is not known.
+std::string eta_text(const api::v1::Run& run);
 bool ended(api::v1::RunState state);
 bool ended(const api::v1::Job& job);
 

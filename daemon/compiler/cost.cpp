@@ -109,4 +109,22 @@ StepCost step_cost(const Network& net, Kernels kernels, std::uint32_t k, std::ui
   return out;
 }
 
+std::vector<BoardTime> board_times(const Network& net) {
+  std::vector<BoardTime> out;
+  for (const BoardFigures& board : boards()) {
+    if (board.clock_hz == 0) continue;
+    const auto ns = [&](double instructions) {
+      return static_cast<std::uint64_t>(instructions * board.cycles_per_instruction * 1e9 /
+                                        static_cast<double>(board.clock_hz));
+    };
+    const auto step = [&](std::uint32_t k, std::uint32_t batch) {
+      return step_cost(net, board.kernels, k, batch);
+    };
+    out.push_back({board.name, ns(step(8, 1).inference), ns(step(8, 1).training_step),
+                   ns(step(8, 8).training_step), ns(step(15, 1).training_step),
+                   ns(step(15, 8).training_step)});
+  }
+  return out;
+}
+
 }  // namespace odt::compiler

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "compiler/boards.h"
 #include "compiler/ir.h"
@@ -29,5 +31,14 @@ struct StepCost {
 StepCost step_cost(const Network& net, Kernels kernels, std::uint32_t k, std::uint32_t batch,
                    bool frozen_outputs = false);
 std::size_t first_trainable(const Network& net);  // number of a layer
+
+// The same in time on a board of firmware/boards, by its clock. DFP16: k15 as k8.
+struct BoardTime {
+  std::string board;
+  std::uint64_t infer_ns = 0;                // of one sample
+  std::uint64_t k8_b1_ns = 0, k8_b8_ns = 0;  // a step of 1 and of 8 samples
+  std::uint64_t k15_b1_ns = 0, k15_b8_ns = 0;
+};
+std::vector<BoardTime> board_times(const Network& net);
 
 }  // namespace odt::compiler

@@ -429,6 +429,16 @@ void Registry::set_active_run(const BoardUid& uid, const Uuid& run) {
   dirty_ = true;
 }
 
+void Registry::set_lease(const BoardUid& uid, const model::Lease& lease) {
+  const auto it = boards_.find(uid);
+  if (it == boards_.end()) return;
+  model::Lease& now = it->second.board.lease;
+  // Its expiry moves all the time: only who holds it is news.
+  if (now.holder != lease.holder || now.what != lease.what || now.since_us != lease.since_us)
+    dirty_ = true;
+  now = lease;
+}
+
 model::Board Registry::live(const BoardEntry& entry) const {
   model::Board board = entry.board;
   board.status = model::BoardStatus::kOffline;

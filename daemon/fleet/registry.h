@@ -82,6 +82,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   void note_step(const BoardUid& uid, std::uint32_t step);
   void note_commit(const BoardUid& uid, std::uint32_t sequence, std::uint32_t step);
   void set_active_run(const BoardUid& uid, const Uuid& run);  // zero: none
+  void set_lease(const BoardUid& uid, const model::Lease& lease);
 
   std::vector<model::Board> boards() const;  // live view, by name
   std::vector<model::Port> ports() const;    // by path

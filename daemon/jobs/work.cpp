@@ -224,6 +224,11 @@ Status register_model(const WorkContext& c, const json& result, const Hash& onnx
     ODT_ASSIGN(model.tail, tail_of(m.at("tail")));
     ODT_TRY(adopt(c, kTail, model.tail.image));
   }
+  for (const auto& t : result.value("times", json::array()))
+    model.times.push_back(
+        {t.at("board").get<std::string>(), t.value("infer_ns", std::uint64_t{0}),
+         t.value("k8_b1_ns", std::uint64_t{0}), t.value("k8_b8_ns", std::uint64_t{0}),
+         t.value("k15_b1_ns", std::uint64_t{0}), t.value("k15_b8_ns", std::uint64_t{0})});
   model.hash = image;
   model.onnx_hash = onnx;
   model.meta.create_time_us = c.clock.now_us();  // added again: newest again
@@ -367,7 +372,9 @@ Result<std::vector<store::Change>> register_work(const WorkContext& c, const jso
                                                  model::Job& job) {
   try {
     const json request = json::parse(job.request_json);
-    job.result_json = result.dump(-1, ' ', false, json::error_handler_t::replace);
+    json shown = result;
+    if (shown.is_object()) shown.erase("times");  // for the model's row
+    job.result_json = shown.dump(-1, ' ', false, json::error_handler_t::replace);
     switch (job.kind) {
       case Kind::kCompile:
         return register_compile(c, request, result, job);

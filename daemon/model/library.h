@@ -31,6 +31,14 @@ struct TailPlan {
   bool operator==(const TailPlan&) const = default;
 };
 
+// Predicted by the kernels' instructions and the clock of a type of board; nanoseconds, at batches
+// of 1 and 8.
+struct StepTime {
+  std::string board;
+  std::uint64_t infer_ns = 0, k8_b1_ns = 0, k8_b8_ns = 0, k15_b1_ns = 0, k15_b8_ns = 0;
+  bool operator==(const StepTime&) const = default;
+};
+
 struct Model {
   Hash hash;
   std::string name;
@@ -47,6 +55,7 @@ struct Model {
   std::uint32_t ram_k8_bytes = 0, ram_k16_bytes = 0;
   RamPlan ram;
   TailPlan tail;
+  std::vector<StepTime> times;  // by board type; empty: compiled before there were any
   Meta meta;
 };
 
@@ -88,7 +97,9 @@ struct Snapshot {
   Loss heldout_loss;
   std::uint64_t bytes = 0;
   std::string note;
-  Hash chain;          // link of the hash chain (data/provenance.h); zero: before there were chains
+  // Link of the hash chain (model/provenance.h) and that of its parent when it was made; set by the
+  // store with the first put. Zero: before there were chains.
+  Hash chain, parent_chain;
   std::string origin;  // "run", "pull", "upload", "automatic: before ..."
   bool pinned = false;
   Meta meta;

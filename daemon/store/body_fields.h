@@ -123,6 +123,15 @@ void fields(V& f, model::TailPlan& v) {
   f("ram", v.ram);
 }
 template <typename V>
+void fields(V& f, model::StepTime& v) {
+  f("board", v.board);
+  f("infer_ns", v.infer_ns);
+  f("k8_b1_ns", v.k8_b1_ns);
+  f("k8_b8_ns", v.k8_b8_ns);
+  f("k15_b1_ns", v.k15_b1_ns);
+  f("k15_b8_ns", v.k15_b8_ns);
+}
+template <typename V>
 void fields(V& f, model::Model& v) {
   f("hash", v.hash);
   f("name", v.name);
@@ -141,6 +150,7 @@ void fields(V& f, model::Model& v) {
   f("ram_k16_bytes", v.ram_k16_bytes);
   f("ram", v.ram);
   f("tail", v.tail);
+  f("times", v.times);
   f("meta", v.meta);
 }
 template <typename V>
@@ -191,6 +201,7 @@ void fields(V& f, model::Snapshot& v) {
   f("bytes", v.bytes);
   f("note", v.note);
   f("chain", v.chain);
+  f("parent_chain", v.parent_chain);
   f("origin", v.origin);
   f("pinned", v.pinned);
   f("meta", v.meta);

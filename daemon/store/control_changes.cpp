@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/provenance.h"
 #include "store/body_codec.h"
 #include "store/control_engine.h"
 #include "store/keys.h"
@@ -132,6 +133,19 @@ Status ControlEngine::apply(Transaction& tx, const PutSnapshot& c) {
     for (const std::string& alias : stored.aliases)
       if (!std::binary_search(value.aliases.begin(), value.aliases.end(), alias))
         ODT_TRY(rows_->erase(Kind::kAlias, alias));
+    // Where weights came from is said once.
+    value.chain = stored.chain;
+    value.parent_chain = stored.parent_chain;
+  } else {
+    value.parent_chain = Hash{};
+    if (!value.parent.is_zero()) {
+      ODT_ASSIGN(const std::optional<Row> parent, rows_->get(Kind::kSnapshot, value.parent.str()));
+      if (parent) {
+        ODT_ASSIGN(const model::Snapshot before, from_body<model::Snapshot>(parent->body));
+        value.parent_chain = before.chain;
+      }
+    }
+    value.chain = model::chain_link(value, value.parent_chain);
   }
   for (const std::string& alias : value.aliases) ODT_TRY(take_alias(tx, alias, value.hash));
   return put(tx, Kind::kSnapshot, key, std::move(value));
@@ -252,6 +266,14 @@ Status ControlEngine::refuse_if_used(Kind kind, const std::string& key) {
       return absl::FailedPreconditionError(absl::StrCat(show_key(kind, key), " is in use by run ",
                                                         r.id.hex(), " (", state_name(r.state),
                                                         "); cancel the run or wait for its end"));
+  }
+  if (kind == Kind::kSnapshot) {
+    ODT_ASSIGN(const Hash hash, Hash::from_bytes(key));
+    const auto value = snapshot(hash);
+    if (value.ok() && value->pinned)
+      return with_reason(
+          absl::FailedPreconditionError(absl::StrCat(show_key(kind, key), " is pinned")),
+          "SNAPSHOT_IN_USE", "Take the pin away first: odtctl weights pin --remove.");
   }
   return kind == Kind::kModel ? refuse_if_snapshots(key) : Status();
 }

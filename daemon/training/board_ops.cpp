@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "training/keepsake.h"
+
 namespace odt::training {
 namespace {
 
@@ -108,6 +110,10 @@ asio::awaitable<Status> stop_other_run(Env& env, Session session, model::DeviceS
   co_return stopped;
 }
 
+session::BoardSession::Progress progress_of(Env& env, const Session& session) {
+  return [&env, uid = session->hello().uid](std::uint32_t, std::uint32_t) { env.progress(uid); };
+}
+
 asio::awaitable<Status> load_image(Env& env, Session session, model::DeviceState state,
                                    Hash model_hash) {
   auto stopped = co_await stop_other_run(env, session, state, Uuid{});
@@ -117,8 +123,10 @@ asio::awaitable<Status> load_image(Env& env, Session session, model::DeviceState
   CommandLog command(env, session->hello().uid, Uuid{});
   auto begun = co_await command.begin("load_image", model_hash);
   if (!begun.ok()) co_return begun;
-  auto sent = co_await session->send(model::Resource::kModelImage, 0, *image);
+  auto sent = co_await session->send(model::Resource::kModelImage, 0, *image, 0, {},
+                                     progress_of(env, session));
   co_await command.settle(sent);
+  if (sent.ok()) co_await note_initial_weights(env, session, model_hash);
   co_return sent;
 }
 
@@ -167,6 +175,9 @@ asio::awaitable<Result<EvalOutcome>> evaluate_streamed(Env& env, Session session
     ++seq;
     done += n;
     if (each) out.scores.push_back(report->loss - out.report.loss);
+    if (each && report->accuracy.correct == out.report.accuracy.correct)
+      out.wrong.push_back(done - 1);
+    env.progress(hello.uid);
     out.report = *report;
     if (progress) progress(done);
   }
@@ -200,6 +211,8 @@ asio::awaitable<Result<Pulled>> pull_current_weights(Session session) {
     out.hash = sha256(*out.content);
     auto state = co_await session->get_state(true);
     if (!state.ok()) co_return state.status();
+    out.run_id = state->run_id;
+    out.attempt = state->attempt;
     if (state->weights_hash.is_zero() || state->weights_hash == out.hash || state->step != out.step)
       co_return out;
     last = absl::DataLossError("weights read have hash " + out.hash.hex() + "; the board says " +

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "data/batcher.h"
+#include "data/quantize.h"
 #include "training/env.h"
 
 // What is done with a board in a session: each operation fails with UNAVAILABLE when the session
@@ -41,6 +42,9 @@ asio::awaitable<Status> load_image(Env& env, Session session, model::DeviceState
 asio::awaitable<Status> stop_other_run(Env& env, Session session, model::DeviceState state,
                                        Uuid keep);
 
+// Renews the board's lease with what is sent.
+session::BoardSession::Progress progress_of(Env& env, const Session& session);
+
 // targets: of each sample where they stand in place of labels, else 0.
 asio::awaitable<Result<data::SampleSet>> load_samples(Env& env, Hash blob,
                                                       std::uint32_t targets = 0);
@@ -51,6 +55,7 @@ struct EvalOutcome {
   model::EvalReport report;
   std::uint32_t eval_id = 0;
   std::vector<std::uint64_t> scores;  // each: the samples' losses
+  std::vector<std::uint32_t> wrong;   // each: samples said wrongly
 };
 asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
     Env& env, Session session, data::SampleSet set, StopFn stop,
@@ -64,8 +69,13 @@ struct Pulled {
   std::shared_ptr<const std::string> content;
   Hash hash;
   std::uint32_t step = 0;
+  Uuid run_id;  // that the board says they are of; zero: none
+  std::uint32_t attempt = 0;
 };
 asio::awaitable<Result<Pulled>> pull_current_weights(Session session);
+
+// How source values become what a board receives (capture_ops.cpp). Errors: NOT_FOUND.
+asio::awaitable<Result<data::InputStage>> input_stage(Env& env, Hash model);
 
 // Header of odt_weights v1. Errors: INVALID_ARGUMENT.
 struct WeightsHeader {

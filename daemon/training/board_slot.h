@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 
+#include "training/board_lease.h"
 #include "training/env.h"
 
 namespace odt::training {
@@ -11,14 +12,14 @@ class RunTask;
 
 // One board as the run layer sees it. Entries live as long as the daemon.
 struct BoardSlot {
-  BoardSlot(asio::io_context& io, BoardUid board_uid)
-      : uid(std::move(board_uid)), signal(io), exclusive(io) {}
+  BoardSlot(Env& env, BoardUid board_uid)
+      : uid(std::move(board_uid)), signal(env.io), exclusive(env.io, env.clock, env.lease_time) {}
 
   BoardUid uid;
   Session session;                             // null: away
   fleet::Signal signal;                        // session, desired or news of the board changed
-  fleet::AsyncMutex exclusive;                 // a run, or an operation on the board's weights
-  std::deque<std::shared_ptr<RunTask>> queue;  // not final, oldest first; the active one too
+  BoardLease exclusive;                        // a run, or an operation on the board's weights
+  std::deque<std::shared_ptr<RunTask>> queue;  // not final, in their order; the active one too
   std::shared_ptr<RunTask> active;
   // The job that step frames of this session belong to.
   Uuid job_run;

@@ -50,6 +50,13 @@ Status scale_by(const data::InputStage& in, model::CaptureSettings& s) {
   return absl::OkStatus();
 }
 
+Status board_fault(std::string text) {
+  return with_reason(absl::DataLossError(std::move(text)), "BOARD_FAULT",
+                     "Reset the board; if it happens again, its firmware is at fault.");
+}
+
+}  // namespace
+
 asio::awaitable<Result<data::InputStage>> input_stage(Env& env, Hash model) {
   const auto key = jobs::manifest_setting(model);
   const auto read = [key](store::ControlStore& s) { return s.setting(key); };
@@ -70,18 +77,11 @@ asio::awaitable<Result<data::InputStage>> input_stage(Env& env, Hash model) {
   co_return data::parse_input_stage(**manifest);
 }
 
-Status board_fault(std::string text) {
-  return with_reason(absl::DataLossError(std::move(text)), "BOARD_FAULT",
-                     "Reset the board; if it happens again, its firmware is at fault.");
-}
-
-}  // namespace
-
 asio::awaitable<Result<model::CaptureState>> Orchestrator::Impl::start_capture(
     BoardUid uid, Session session, FleetControl::StartCapture start) {
   auto free = require_free(uid);
   if (!free.ok()) co_return free;
-  auto hold = co_await slot(uid).exclusive.lock();
+  auto hold = co_await slot(uid).exclusive.lock(Uuid{}, "capture", "odtd");
   auto state = co_await session->get_state(false);
   if (!state.ok()) co_return state.status();
   const Hash model = start.model.is_zero() ? state->model_hash : start.model;

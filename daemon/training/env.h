@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/asio.h"
@@ -45,6 +46,15 @@ struct Env {
   std::uint32_t last_id = 0;
   // A cancelled run is over after this at the latest, whatever its board does.
   std::chrono::milliseconds cancel_grace{10'000};
+
+  // Without progress a holder of a board loses it after this.
+  std::chrono::milliseconds lease_time{180'000};
+  std::function<void(const BoardUid&)> renew{};  // progress on a board; empty: nobody holds leases
+  std::function<std::uint64_t()> disk_free{};
+  std::set<Hash> initial_noted{};  // models whose own weights the store knows
+  void progress(const BoardUid& uid) const {
+    if (renew) renew(uid);
+  }
 
   // File work is not for the links thread.
   asio::awaitable<Result<std::shared_ptr<const std::string>>> read_blob(Hash hash) {

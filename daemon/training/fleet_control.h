@@ -90,6 +90,37 @@ class FleetControl {
   virtual void set_desired(CallContext ctx, Uuid run, model::Desired desired,
                            Done<model::Run> done) = 0;
 
+  // How the run would go; nothing is started. Errors: those of create_run.
+  virtual void estimate_run(CallContext ctx, model::RunSpec spec,
+                            Done<model::RunEstimate> done) = 0;
+  // A new run of the spec of one that FAILED or was CANCELLED.
+  virtual void retry_run(CallContext ctx, Uuid run, std::optional<std::int32_t> priority,
+                         Done<model::Run> done) = 0;
+  // Of a run that waits. before: it takes the place in front of that one (and its priority); zero:
+  // behind those of its priority. Errors: NOT_FOUND, FAILED_PRECONDITION (it waits no more),
+  // INVALID_ARGUMENT (another board's).
+  virtual void reorder_run(CallContext ctx, Uuid run, std::optional<std::int32_t> priority,
+                           Uuid before, Done<model::Run> done) = 0;
+  struct BoardQueue {
+    BoardUid uid;
+    model::Lease lease;            // what is empty: nobody
+    std::vector<model::Run> runs;  // the one under way first
+  };
+  virtual void list_queues(BoardUid uid, Done<std::vector<BoardQueue>> done) = 0;
+  // Every run is to pause, or to end; evaluations end; boards in session are told at once and have
+  // kStopTime to answer. Never waits for one that hangs.
+  struct StopReport {
+    struct Item {
+      Uuid run;
+      BoardUid board;
+      bool told = false;
+      model::Reason reason;
+    };
+    std::vector<Item> runs;
+    std::uint32_t evaluations = 0, boards_told = 0, boards_silent = 0;
+  };
+  virtual void stop_all(CallContext ctx, bool cancel, Done<StopReport> done) = 0;
+
   // A layer's precision from a step on; step 0: from the next epoch.
   virtual void set_precision(CallContext ctx, Uuid run, model::Steer steer,
                              Done<model::Run> done) = 0;
@@ -98,6 +129,29 @@ class FleetControl {
                             Done<model::Snapshot> done) = 0;
   virtual void restore_weights(CallContext ctx, BoardUid uid, Hash snapshot,
                                Done<model::Board> done) = 0;
+  // The same on several boards at once. Of each: weights that nobody had kept are snapshots first.
+  struct RestoreAsk {
+    Hash snapshot;
+    std::vector<BoardUid> boards;
+    bool commit = false;   // to non-volatile memory then
+    bool dry_run = false;  // only what would happen
+  };
+  struct Restored {
+    BoardUid uid;
+    Status status;
+    bool held = false;   // it had these weights
+    bool begun = false;  // status is of work under way, not a refusal
+    Hash saved;
+    std::optional<model::NvmInfo> nvm;
+  };
+  virtual void restore_boards(CallContext ctx, RestoreAsk ask,
+                              Done<std::vector<Restored>> done) = 0;
+  // As evaluate(), and which samples are wrong.
+  virtual void evaluate_samples(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset,
+                                std::string split, Done<model::Job> done) = 0;
+  // Outputs of what the board holds for one sample given by its source values.
+  virtual void infer_values(CallContext ctx, BoardUid uid, std::vector<float> values,
+                            Done<model::Inference> done) = 0;
   // Starts a job of kind EVALUATE; its end is a job event.
   virtual void evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset,
                         std::string split, Done<model::Job> done) = 0;

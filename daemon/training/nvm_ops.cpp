@@ -1,5 +1,6 @@
 #include <absl/strings/str_cat.h>
 
+#include "training/keepsake.h"
 #include "training/orchestrator_impl.h"
 
 // Non-volatile memory of a board, on request.
@@ -30,6 +31,36 @@ asio::awaitable<Result<model::NvmInfo>> commit_held(Session session, bool moves_
 
 }  // namespace
 
+// What is committed may be nowhere else: it is in the board's memory, or lost with the erase.
+asio::awaitable<Status> Orchestrator::Impl::keep_before_erase(Session session) {
+  auto state = co_await session->get_state(true);
+  if (!state.ok()) co_return state.status();
+  auto kept = co_await keep_unsaved(*env_, session, *state, "an erase");
+  if (!kept.ok()) co_return kept.status();
+  auto nvm = co_await session->nvm_status(false);
+  if (!nvm.ok()) co_return nvm.status();
+  const bool trained = nvm->kind == model::NvmKind::kWeights || nvm->kind == model::NvmKind::kState;
+  const Hash hash = nvm->hash;
+  if (!trained || hash == state->state_hash || hash == state->weights_hash)
+    co_return absl::OkStatus();
+  const Uuid run_id = nvm->run_id;
+  auto known = co_await env_->control.call([hash, run_id](store::ControlStore& s) {
+    auto run = s.run(run_id);
+    return Result<bool>(s.snapshot(hash).ok() || (run.ok() && model::is_final(run->state)));
+  });
+  if (known.ok() && *known) co_return absl::OkStatus();
+  model::Warning warning;
+  warning.reason = {"NVM_CONTENT_LOST",
+                    absl::StrCat("what was committed at step ", nvm->step,
+                                 " is not in the board's memory and not known here; it is erased"),
+                    "Keep such weights before: odtctl board reset, then odtctl weights pull."};
+  warning.board_uid = session->hello().uid;
+  store::Batch batch;
+  batch.changes.push_back(store::AppendWarning{std::move(warning)});
+  auto done = co_await env_->control.commit(std::move(batch));
+  co_return done.status();
+}
+
 asio::awaitable<Result<model::NvmInfo>> Orchestrator::Impl::board_nvm(
     CallContext ctx, BoardUid uid, FleetControl::NvmAction action) {
   const auto self = shared_from_this();
@@ -46,6 +77,10 @@ asio::awaitable<Result<model::NvmInfo>> Orchestrator::Impl::board_nvm(
   if (action == Action::kStatus || !before->empty()) {
     auto status = co_await session->nvm_status(false);
     co_return status;
+  }
+  if (action == Action::kErase && !slot(uid).active) {
+    auto kept = co_await keep_before_erase(session);
+    if (!kept.ok()) co_return kept;
   }
   CommandLog command(*env_, uid, Uuid{});
   const bool commit = action == Action::kCommit;

@@ -14,6 +14,7 @@ Orchestrator::Impl::Impl(std::shared_ptr<Env> env, fleet::FleetOptions fleet)
     : env_(std::move(env)),
       fleet_options_(std::move(fleet)),
       ended_(env_->io),
+      lease_watch_(env_->io),
       view_(std::make_shared<FleetView>()) {}
 
 Status Orchestrator::Impl::start() {
@@ -25,7 +26,13 @@ Status Orchestrator::Impl::start() {
   if (!runs.ok()) return runs.status();
   ODT_TRY(env_->registry->listen());
   asio::post(env_->io, [self = shared_from_this(), runs = std::move(*runs)]() mutable {
+    self->env_->renew = [impl = self.get()](const BoardUid& uid) {
+      impl->slot(uid).exclusive.renew();
+    };
     self->adopt_runs(std::move(runs));
+    asio::co_spawn(self->env_->io, self->watch_leases(), fleet::Detached{});
+    if (self->retention_)
+      asio::co_spawn(self->env_->io, self->prune_loop(*self->retention_), fleet::Detached{});
     self->env_->registry->start();
   });
   return absl::OkStatus();
@@ -34,6 +41,7 @@ Status Orchestrator::Impl::start() {
 asio::awaitable<void> Orchestrator::Impl::stop(std::function<void()> done) {
   const auto self = shared_from_this();
   env_->stopping = true;
+  lease_watch_.notify();
   for (auto& [uid, slot] : slots_) slot->signal.notify();
   if (env_->registry) co_await env_->registry->stop();
   for (auto& [uid, slot] : slots_) {
@@ -48,14 +56,16 @@ asio::awaitable<void> Orchestrator::Impl::stop(std::function<void()> done) {
 
 BoardSlot& Orchestrator::Impl::slot(const BoardUid& uid) {
   auto& entry = slots_[uid];
-  if (!entry) entry = std::make_unique<BoardSlot>(env_->io, uid);
+  if (!entry) entry = std::make_unique<BoardSlot>(*env_, uid);
   return *entry;
 }
 
 void Orchestrator::Impl::adopt_runs(std::vector<model::Run> runs) {
   // A run that had begun goes before those that wait for it.
   std::stable_sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
-    return (a.state != RunState::kQueued) > (b.state != RunState::kQueued);
+    const bool a_begun = a.state != RunState::kQueued, b_begun = b.state != RunState::kQueued;
+    if (a_begun != b_begun) return a_begun;
+    return a.priority != b.priority ? a.priority > b.priority : a.queue_rank < b.queue_rank;
   });
   for (auto& run : runs) {
     BoardSlot& board = slot(run.spec.board_uid);
@@ -66,7 +76,7 @@ void Orchestrator::Impl::adopt_runs(std::vector<model::Run> runs) {
 
 void Orchestrator::Impl::enqueue(model::Run run) {
   BoardSlot& board = slot(run.spec.board_uid);
-  board.queue.push_back(std::make_shared<RunTask>(env_, board, std::move(run)));
+  put_in_line(board, std::make_shared<RunTask>(env_, board, std::move(run)));
   pump(board);
 }
 
@@ -92,6 +102,7 @@ asio::awaitable<void> Orchestrator::Impl::run_to_end(BoardSlot& board,
   ended_.notify();
   if (env_->stopping) co_return;
   std::erase(board.queue, task);
+  if (board.active != task) co_return;  // it had lost the board
   board.active = nullptr;
   env_->registry->set_active_run(board.uid, Uuid{});
   pump(board);
@@ -162,7 +173,7 @@ void Orchestrator::Impl::on_nvm(const BoardUid& uid, const model::NvmCommitted& 
 
 asio::awaitable<void> Orchestrator::Impl::tend(BoardSlot& board, Session session) {
   const auto self = shared_from_this();
-  auto guard = co_await board.exclusive.lock();
+  auto guard = co_await board.exclusive.lock(Uuid{}, "look", "odtd");
   if (board.active || !session->alive() || env_->stopping) co_return;
   auto state = co_await session->get_state(true);
   if (!state.ok()) co_return;
@@ -234,7 +245,8 @@ Status Orchestrator::Impl::require_free(const BoardUid& uid) {
                                                      board.queue.front()->id().hex().substr(0, 16)),
                        "BOARD_HAS_RUN", "Wait for its end, or cancel it.");
   if (board.exclusive.locked())
-    return with_reason(absl::FailedPreconditionError("the board is busy with another operation"),
+    return with_reason(absl::FailedPreconditionError("the board is busy with another operation: " +
+                                                     board.exclusive.holder().what),
                        "BOARD_BUSY", "Try again when it is over.");
   return absl::OkStatus();
 }
@@ -369,102 +381,6 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::set_precision(CallContex
   }
   auto done = co_await task->set_precision(std::move(ctx), steer);
   co_return done;
-}
-
-// ---- the facade ---------------------------------------------------------------------------------
-
-Orchestrator::Orchestrator(asio::io_context& links, const Clock& clock,
-                           store::ControlThread& control, store::TelemetryThread& telemetry,
-                           store::BlobStore& blobs, jobs::JobControl& jobs,
-                           OrchestratorOptions options) {
-  auto env = std::make_shared<Env>(Env{links, clock, control, telemetry, blobs, jobs,
-                                       std::move(options.log), options.resume_deadline, nullptr});
-  env->cancel_grace = options.cancel_grace;
-  impl_ = std::make_shared<Impl>(std::move(env), std::move(options.fleet));
-}
-Orchestrator::~Orchestrator() = default;
-
-Status Orchestrator::start() { return impl_->start(); }
-void Orchestrator::stop(std::function<void()> done) {
-  asio::co_spawn(impl_->env().io, impl_->stop(std::move(done)), fleet::Detached{});
-}
-std::shared_ptr<const FleetView> Orchestrator::view() const { return impl_->view(); }
-void Orchestrator::set_view_listener(std::function<void(std::shared_ptr<const FleetView>)> fn) {
-  impl_->set_view_listener(std::move(fn));
-}
-void Orchestrator::update_board(CallContext ctx, BoardUpdate update, Done<model::Board> done) {
-  impl_->carry_out(impl_->update_board(std::move(ctx), std::move(update)), std::move(done));
-}
-void Orchestrator::delete_board(CallContext ctx, BoardUid uid, Done<bool> done) {
-  impl_->carry_out(impl_->delete_board(std::move(ctx), std::move(uid)), std::move(done));
-}
-void Orchestrator::board_restored(model::Board board) {
-  asio::post(impl_->env().io, [impl = impl_, board = std::move(board)]() mutable {
-    impl->env().registry->remember(std::move(board));
-  });
-}
-void Orchestrator::identify_board(CallContext, BoardUid uid, std::uint32_t seconds,
-                                  Done<bool> done) {
-  impl_->carry_out(impl_->identify_board(std::move(uid), seconds), std::move(done));
-}
-void Orchestrator::reset_board(CallContext, BoardUid uid, Done<bool> done) {
-  impl_->carry_out(impl_->reset_board(std::move(uid)), std::move(done));
-}
-void Orchestrator::capture(CallContext, BoardUid uid, CaptureAct act,
-                           Done<model::CaptureState> done) {
-  impl_->carry_out(impl_->capture(std::move(uid), std::move(act)), std::move(done));
-}
-void Orchestrator::read_window(CallContext, BoardUid uid, std::uint32_t id,
-                               Done<WindowValues> done) {
-  impl_->carry_out(impl_->read_window(std::move(uid), id), std::move(done));
-}
-void Orchestrator::board_nvm(CallContext ctx, BoardUid uid, NvmAction action,
-                             Done<model::NvmInfo> done) {
-  impl_->carry_out(impl_->board_nvm(std::move(ctx), std::move(uid), action), std::move(done));
-}
-void Orchestrator::adopt_port(CallContext ctx, std::string path, std::uint32_t baud,
-                              BoardUid expect_uid, Done<model::Port> done) {
-  impl_->carry_out(impl_->adopt_port(std::move(ctx), std::move(path), baud, std::move(expect_uid)),
-                   std::move(done));
-}
-void Orchestrator::release_port(CallContext ctx, std::string path, Done<model::Port> done) {
-  impl_->carry_out(impl_->release_port(std::move(ctx), std::move(path)), std::move(done));
-}
-void Orchestrator::create_run(CallContext ctx, model::RunSpec spec, bool dry_run,
-                              Done<model::Run> done) {
-  impl_->carry_out(impl_->create_run(std::move(ctx), std::move(spec), dry_run), std::move(done));
-}
-void Orchestrator::set_desired(CallContext ctx, Uuid run, model::Desired desired,
-                               Done<model::Run> done) {
-  impl_->carry_out(impl_->set_desired(std::move(ctx), run, desired), std::move(done));
-}
-void Orchestrator::set_precision(CallContext ctx, Uuid run, model::Steer steer,
-                                 Done<model::Run> done) {
-  impl_->carry_out(impl_->set_precision(std::move(ctx), run, steer), std::move(done));
-}
-void Orchestrator::pull_weights(CallContext ctx, BoardUid uid, std::string alias,
-                                Done<model::Snapshot> done) {
-  impl_->carry_out(impl_->pull_weights(std::move(ctx), std::move(uid), std::move(alias)),
-                   std::move(done));
-}
-void Orchestrator::restore_weights(CallContext ctx, BoardUid uid, Hash snapshot,
-                                   Done<model::Board> done) {
-  impl_->carry_out(impl_->restore_weights(std::move(ctx), std::move(uid), snapshot),
-                   std::move(done));
-}
-void Orchestrator::evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset,
-                            std::string split, Done<model::Job> done) {
-  impl_->carry_out(
-      impl_->evaluate(std::move(ctx), std::move(uid), snapshot, dataset, std::move(split)),
-      std::move(done));
-}
-void Orchestrator::infer(CallContext, BoardUid uid, Uuid dataset, std::string split,
-                         std::uint32_t first, std::uint32_t count, Done<model::Inference> done) {
-  impl_->carry_out(impl_->infer(std::move(uid), dataset, std::move(split), first, count),
-                   std::move(done));
-}
-void Orchestrator::cancel_evaluation(CallContext, Uuid job, Done<model::Job> done) {
-  impl_->carry_out(impl_->cancel_evaluation(job), std::move(done));
 }
 
 }  // namespace odt::training

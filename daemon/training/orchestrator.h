@@ -11,6 +11,7 @@
 #include "jobs/job_control.h"
 #include "store/store_thread.h"
 #include "training/fleet_control.h"
+#include "training/retention.h"
 
 namespace odt::training {
 
@@ -18,6 +19,10 @@ struct OrchestratorOptions {
   fleet::FleetOptions fleet;
   // WAITING_BOARD gives up after this where the run does not say otherwise.
   std::chrono::seconds resume_deadline{24 * 3600};
+  std::chrono::milliseconds lease_time{180'000};  // without progress: the holder loses the board
+  RetentionRules retention;
+  bool prune = false;                              // by itself, once an hour
+  std::function<std::uint64_t()> disk_free;        // bytes where the data are; empty: not known
   std::chrono::milliseconds cancel_grace{10'000};  // then a cancelled run's session is closed
   // One line per thing worth a log (level as spdlog); any thread. Empty: no log.
   std::function<void(int level, const std::string& text)> log;
@@ -64,6 +69,18 @@ class Orchestrator final : public FleetControl {
                   Done<model::Run> done) override;
   void set_desired(CallContext ctx, Uuid run, model::Desired desired,
                    Done<model::Run> done) override;
+  void estimate_run(CallContext ctx, model::RunSpec spec, Done<model::RunEstimate> done) override;
+  void retry_run(CallContext ctx, Uuid run, std::optional<std::int32_t> priority,
+                 Done<model::Run> done) override;
+  void reorder_run(CallContext ctx, Uuid run, std::optional<std::int32_t> priority, Uuid before,
+                   Done<model::Run> done) override;
+  void list_queues(BoardUid uid, Done<std::vector<BoardQueue>> done) override;
+  void stop_all(CallContext ctx, bool cancel, Done<StopReport> done) override;
+  void restore_boards(CallContext ctx, RestoreAsk ask, Done<std::vector<Restored>> done) override;
+  void evaluate_samples(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset,
+                        std::string split, Done<model::Job> done) override;
+  void infer_values(CallContext ctx, BoardUid uid, std::vector<float> values,
+                    Done<model::Inference> done) override;
   void set_precision(CallContext ctx, Uuid run, model::Steer steer, Done<model::Run> done) override;
   void pull_weights(CallContext ctx, BoardUid uid, std::string alias,
                     Done<model::Snapshot> done) override;

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "data/quantize.h"
 #include "training/orchestrator.h"
 #include "training/run_task.h"
 
@@ -12,6 +13,7 @@ class Orchestrator::Impl final : public fleet::FleetListener,
                                  public std::enable_shared_from_this<Impl> {
  public:
   Impl(std::shared_ptr<Env> env, fleet::FleetOptions fleet);
+  void prune_by(const RetentionRules& rules) { retention_ = rules; }
 
   Status start();
   asio::awaitable<void> stop(std::function<void()> done);
@@ -41,6 +43,7 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   asio::awaitable<Result<model::CaptureState>> capture(BoardUid uid, FleetControl::CaptureAct act);
   asio::awaitable<Result<FleetControl::WindowValues>> read_window(BoardUid uid, std::uint32_t id);
   // nvm_ops.cpp
+  asio::awaitable<Status> keep_before_erase(Session session);
   asio::awaitable<Result<model::NvmInfo>> board_nvm(CallContext ctx, BoardUid uid,
                                                     FleetControl::NvmAction action);
 
@@ -56,10 +59,24 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   asio::awaitable<Result<model::Run>> set_precision(CallContext ctx, Uuid run, model::Steer steer);
   asio::awaitable<Result<model::Snapshot>> pull_weights(CallContext ctx, BoardUid uid,
                                                         std::string alias);
+  // weights_ops.cpp
   asio::awaitable<Result<model::Board>> restore_weights(CallContext ctx, BoardUid uid,
                                                         Hash snapshot);
+  asio::awaitable<Result<std::vector<FleetControl::Restored>>> restore_boards(
+      CallContext ctx, FleetControl::RestoreAsk ask);
+  // queue_ops.cpp
+  asio::awaitable<Result<model::Run>> retry_run(CallContext ctx, Uuid run,
+                                                std::optional<std::int32_t> priority);
+  asio::awaitable<Result<model::Run>> reorder_run(CallContext ctx, Uuid run,
+                                                  std::optional<std::int32_t> priority,
+                                                  Uuid before);
+  asio::awaitable<Result<std::vector<FleetControl::BoardQueue>>> list_queues(BoardUid uid);
+  asio::awaitable<Result<FleetControl::StopReport>> stop_all(CallContext ctx, bool cancel);
+  asio::awaitable<Result<model::RunEstimate>> estimate_run(model::RunSpec spec);
   asio::awaitable<Result<model::Job>> evaluate(CallContext ctx, BoardUid uid, Hash snapshot,
-                                               Uuid dataset, std::string split);
+                                               Uuid dataset, std::string split, bool each);
+  asio::awaitable<Result<model::Inference>> infer_values(CallContext ctx, BoardUid uid,
+                                                         std::vector<float> values);
   asio::awaitable<Result<model::Inference>> infer(BoardUid uid, Uuid dataset, std::string split,
                                                   std::uint32_t first, std::uint32_t count);
   asio::awaitable<Result<model::Job>> cancel_evaluation(Uuid job);
@@ -98,7 +115,33 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   // With the whole model, or its trainable part alone where the board has no room for it.
   asio::awaitable<Status> put_weights(Session session, Hash snapshot, Hash model_hash);
   asio::awaitable<Status> put_image_and_weights(Session session, Hash image, Hash snapshot);
+  struct RestorePlan {
+    Hash snapshot, model_hash;
+    bool commit = false, dry_run = false;
+  };
+  asio::awaitable<FleetControl::Restored> restore_one(CallContext ctx, BoardUid uid,
+                                                      RestorePlan plan);
+  asio::awaitable<Status> note_restored(CallContext ctx, std::vector<BoardUid> boards);
+  asio::awaitable<Result<model::InferReport>> infer_one(Session session,
+                                                        std::shared_ptr<const std::string> input);
+  // A blob of the wrong samples and what was said of them; zero: none.
+  asio::awaitable<Result<Hash>> keep_wrong(Session session,
+                                           std::shared_ptr<const data::SampleSet> set,
+                                           std::vector<std::uint32_t> wrong, StopFn stop);
 
+  // A spec that is checked becomes a run. retry_of zero: none.
+  asio::awaitable<Result<model::Run>> make_run(CallContext ctx, model::RunSpec spec, bool dry_run,
+                                               Uuid retry_of);
+  void put_in_line(BoardSlot& board, std::shared_ptr<RunTask> task);
+  // Once an hour what retention says goes to the trash.
+  asio::awaitable<void> prune_loop(RetentionRules rules);
+  // Puts out holders of boards that show no progress.
+  asio::awaitable<void> watch_leases();
+  asio::awaitable<void> put_out(BoardSlot& board);
+  struct Told;
+  asio::awaitable<void> stop_task(CallContext ctx, std::shared_ptr<RunTask> task, bool cancel,
+                                  std::shared_ptr<Told> told, std::size_t item);
+  asio::awaitable<void> stop_idle(Session session, std::shared_ptr<Told> told);
   struct EvalTask {
     model::Job job;
     BoardUid uid;
@@ -106,6 +149,7 @@ class Orchestrator::Impl final : public fleet::FleetListener,
     Uuid dataset;
     std::string split;
     std::string actor;
+    bool samples = false;  // also which are wrong
   };
   // A split as the samples of a model.
   struct ModelSamples {
@@ -127,8 +171,9 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   fleet::FleetOptions fleet_options_;
   std::map<BoardUid, std::unique_ptr<BoardSlot>> slots_;
   std::size_t active_coroutines_ = 0;
-  fleet::Signal ended_;
-  std::map<Uuid, bool> evaluations_;  // under way; true: to be cancelled
+  fleet::Signal ended_, lease_watch_;
+  std::optional<RetentionRules> retention_;  // empty: only on request
+  std::map<Uuid, bool> evaluations_;         // under way; true: to be cancelled
 
   mutable std::mutex view_mutex_;
   std::shared_ptr<const FleetView> view_;

@@ -6,7 +6,7 @@
 #include "training/orchestrator_impl.h"
 #include "training/run_checks.h"
 
-// Creation of runs, weights and evaluations.
+// Creation of runs, and evaluations.
 namespace odt::training {
 
 namespace {
@@ -23,6 +23,13 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::create_run(CallContext c
                                                                    model::RunSpec asked,
                                                                    bool dry_run) {
   const auto self = shared_from_this();
+  auto run = co_await make_run(std::move(ctx), std::move(asked), dry_run, Uuid{});
+  co_return run;
+}
+
+asio::awaitable<Result<model::Run>> Orchestrator::Impl::make_run(CallContext ctx,
+                                                                 model::RunSpec asked, bool dry_run,
+                                                                 Uuid retry_of) {
   auto before = co_await seen(ctx);
   if (!before.ok()) co_return before.status();
   if (!before->empty()) {
@@ -42,6 +49,10 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::create_run(CallContext c
   run.train_samples = parts->dataset.train;
   run.outputs = parts->model.outputs;
   run.rules_version = parts->board.rules_version;
+  run.priority = spec->priority;
+  run.queue_rank = env_->clock.now_us();
+  run.retry_of = retry_of;
+  run.warnings = sample_warnings(*parts, spec->hyper);
   run.meta = env_->new_meta(ctx.actor);
   if (dry_run) {
     run.effective = *guess;
@@ -54,147 +65,18 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::create_run(CallContext c
   batch.request_id = ctx.request_id;
   batch.response = run.id.str();
   batch.changes.push_back(store::CreateRun{run, ctx.actor});
+  for (const auto& reason : run.warnings) {
+    model::Warning warning;
+    warning.reason = reason;
+    warning.board_uid = spec->board_uid;
+    warning.run_id = run.id;
+    batch.changes.push_back(store::AppendWarning{std::move(warning)});
+  }
   auto events = co_await env_->control.commit(std::move(batch));
   if (!events.ok()) co_return events.status();
   if (const auto* stored = find_body<model::Run>(*events)) run = *stored;
   enqueue(run);
   co_return run;
-}
-
-// ---- weights ------------------------------------------------------------------------------------
-
-asio::awaitable<Result<model::Snapshot>> Orchestrator::Impl::pull_weights(CallContext ctx,
-                                                                          BoardUid uid,
-                                                                          std::string alias) {
-  const auto self = shared_from_this();
-  auto before = co_await seen(ctx);
-  if (!before.ok()) co_return before.status();
-  if (!before->empty()) {
-    auto key = Hash::from_bytes(*before);
-    if (!key.ok()) co_return key.status();
-    const Hash hash = *key;
-    auto known =
-        co_await env_->control.call([hash](store::ControlStore& s) { return s.snapshot(hash); });
-    co_return known;
-  }
-  if (alias.size() > 64) co_return absl::InvalidArgumentError("alias: at most 64 characters");
-  auto session = require_session(uid);
-  if (!session.ok()) co_return session.status();
-  auto pulled = co_await pull_current_weights(*session);
-  if (!pulled.ok()) co_return pulled.status();
-  auto header = read_weights_header(*pulled->content);
-  if (!header.ok()) co_return header.status();
-  auto written = co_await env_->write_blob(pulled->content);
-  if (!written.ok()) co_return written.status();
-  const Hash hash = pulled->hash;
-  auto known =
-      co_await env_->control.call([hash](store::ControlStore& s) { return s.snapshot(hash); });
-  if (!known.ok() && !absl::IsNotFound(known.status())) co_return known.status();
-  model::Snapshot snapshot;
-  if (known.ok()) {
-    snapshot = *known;
-    snapshot.meta.etag = 0;
-  } else {
-    const BoardSlot& board = slot(uid);
-    snapshot.hash = hash;
-    snapshot.model_hash = header->model_hash;
-    snapshot.board_uid = uid;
-    if (board.active) {
-      snapshot.run_id = board.active->id();
-      snapshot.attempt = board.active->run().attempt;
-    }
-    snapshot.step = pulled->step;
-    snapshot.bytes = pulled->content->size();
-    snapshot.meta = env_->new_meta(ctx.actor);
-  }
-  if (!alias.empty() &&
-      std::find(snapshot.aliases.begin(), snapshot.aliases.end(), alias) == snapshot.aliases.end())
-    snapshot.aliases.push_back(alias);
-  store::Batch batch;
-  batch.actor = ctx.actor;
-  batch.command_id = ctx.command_id;
-  batch.request_id = ctx.request_id;
-  batch.response = hash.str();
-  batch.changes.push_back(store::PutSnapshot{snapshot});
-  auto events = co_await env_->control.commit(std::move(batch));
-  if (!events.ok()) co_return events.status();
-  for (const auto& event : *events)
-    if (const auto* body = std::get_if<model::Snapshot>(&event.body); body && body->hash == hash)
-      snapshot = *body;
-  co_return snapshot;
-}
-
-asio::awaitable<Status> Orchestrator::Impl::put_weights(Session session, Hash snapshot,
-                                                        Hash model_hash) {
-  auto state = co_await session->get_state(true);
-  if (!state.ok()) co_return state.status();
-  if (state->weights_hash == snapshot && state->model_hash == model_hash)
-    co_return absl::OkStatus();  // it is there already
-  auto done = co_await put_image_and_weights(session, model_hash, snapshot);
-  if (!absl::IsResourceExhausted(done) || (session->hello().caps & kCapFrozen) == 0) co_return done;
-  auto model = co_await env_->control.call(
-      [model_hash](store::ControlStore& s) { return s.model(model_hash); });
-  if (!model.ok() || model->tail.image.is_zero()) co_return done;
-  env_->say(3, text_of(done) + "; next, the trainable part of the model alone");
-  done = co_await put_image_and_weights(session, model->tail.image, snapshot);
-  co_return done;
-}
-
-asio::awaitable<Status> Orchestrator::Impl::put_image_and_weights(Session session, Hash image,
-                                                                  Hash snapshot) {
-  auto content = co_await env_->read_blob(snapshot);
-  if (!content.ok()) co_return content.status();
-  auto state = co_await session->get_state(false);
-  if (!state.ok()) co_return state.status();
-  auto done = co_await load_image(*env_, session, *state, image);
-  if (!done.ok()) co_return done;
-  CommandLog command(*env_, session->hello().uid, Uuid{});
-  done = co_await command.begin("restore", snapshot);
-  if (!done.ok()) co_return done;
-  done = co_await session->send(model::Resource::kWeights, 0, *content);
-  co_await command.settle(done);
-  if (!done.ok()) co_return done;
-  state = co_await session->get_state(true);
-  if (!state.ok()) co_return state.status();
-  env_->registry->note_state(session->hello().uid, *state);
-  if (!state->weights_hash.is_zero() && state->weights_hash != snapshot)
-    co_return absl::DataLossError("the board holds weights " + state->weights_hash.hex() +
-                                  " after restoring " + snapshot.hex());
-  co_return absl::OkStatus();
-}
-
-asio::awaitable<Result<model::Board>> Orchestrator::Impl::restore_weights(CallContext ctx,
-                                                                          BoardUid uid,
-                                                                          Hash snapshot) {
-  const auto self = shared_from_this();
-  auto before = co_await seen(ctx);
-  if (!before.ok()) co_return before.status();
-  auto session = require_session(uid);
-  if (!session.ok()) co_return session.status();
-  if (before->empty()) {
-    auto free = require_free(uid);
-    if (!free.ok()) co_return free;
-    auto row = co_await env_->control.call(
-        [snapshot](store::ControlStore& s) { return s.snapshot(snapshot); });
-    if (!row.ok()) co_return row.status();
-    BoardSlot& board = slot(uid);
-    auto guard = co_await board.exclusive.lock();
-    auto done = co_await put_weights(*session, snapshot, row->model_hash);
-    if (!done.ok()) co_return done;
-    store::Batch batch;
-    batch.actor = ctx.actor;
-    batch.command_id = ctx.command_id;
-    batch.request_id = ctx.request_id;
-    batch.response = uid.str();
-    model::Board value = *env_->registry->find(uid);
-    value.meta.etag = 0;
-    batch.changes.push_back(store::PutBoard{std::move(value)});
-    auto events = co_await env_->control.commit(std::move(batch));
-    if (!events.ok()) co_return events.status();
-  }
-  for (auto& board : env_->registry->boards())
-    if (board.uid == uid) co_return board;
-  co_return absl::NotFoundError("board " + uid.hex() + " was deleted meanwhile");
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------
@@ -234,7 +116,7 @@ asio::awaitable<Status> Orchestrator::Impl::put_job(model::Job job, std::string 
 
 asio::awaitable<Result<model::Job>> Orchestrator::Impl::evaluate(CallContext ctx, BoardUid uid,
                                                                  Hash snapshot, Uuid dataset,
-                                                                 std::string split) {
+                                                                 std::string split, bool each) {
   const auto self = shared_from_this();
   auto before = co_await seen(ctx);
   if (!before.ok()) co_return before.status();
@@ -257,6 +139,7 @@ asio::awaitable<Result<model::Job>> Orchestrator::Impl::evaluate(CallContext ctx
   task.snapshot = snapshot;
   task.dataset = dataset;
   task.split = split;
+  task.samples = each;
   task.actor = ctx.actor;
   if (!snapshot.is_zero()) {
     auto row = co_await env_->control.call(
@@ -333,6 +216,19 @@ asio::awaitable<Result<model::Scores>> keep_scores(Env& env, std::vector<std::ui
   co_return summary_of(std::move(scores), *blob);
 }
 
+// Of the confusion matrix: samples of each class, and those said rightly.
+void count_classes(model::Evaluation& e) {
+  std::size_t n = 0;
+  while (n * n < e.confusion.size()) ++n;
+  if (n * n != e.confusion.size()) return;
+  for (std::size_t label = 0; label < n; ++label) {
+    std::uint32_t total = 0;
+    for (std::size_t said = 0; said < n; ++said) total += e.confusion[label * n + said];
+    e.class_totals.push_back(total);
+    e.class_correct.push_back(e.confusion[label * n + label]);
+  }
+}
+
 }  // namespace
 
 bool Orchestrator::Impl::evaluation_cancelled(const Uuid& job) const {
@@ -355,8 +251,8 @@ asio::awaitable<Result<model::Job>> Orchestrator::Impl::cancel_evaluation(Uuid i
 
 asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(EvalTask task) {
   BoardSlot& board = slot(task.uid);
-  auto guard = co_await board.exclusive.lock();
   const Uuid id = task.job.id;
+  auto guard = co_await board.exclusive.lock(id, "evaluate", task.actor);
   StopFn stop = [this, id] { return env_->stopping || evaluation_cancelled(id); };
   if (stop()) co_return absl::CancelledError("the evaluation was stopped");
   auto session = require_session(task.uid);
@@ -395,7 +291,7 @@ asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(Ev
   };
   const bool classes = samples->outputs.has_classes();
   auto outcome = co_await evaluate_streamed(*env_, *session, samples->set, stop,
-                                            std::move(progress), !classes);
+                                            std::move(progress), !classes || task.samples);
   if (!outcome.ok()) co_return outcome.status();
   model::Evaluation out;
   out.id = new_uuid();
@@ -422,6 +318,13 @@ asio::awaitable<Result<model::Evaluation>> Orchestrator::Impl::evaluate_board(Ev
   for (std::size_t i = 0; i < out.confusion.size(); ++i) {
     const auto* p = reinterpret_cast<const unsigned char*>(confusion->content.data()) + 4 * i;
     out.confusion[i] = p[0] | p[1] << 8 | p[2] << 16 | static_cast<std::uint32_t>(p[3]) << 24;
+  }
+  count_classes(out);
+  if (task.samples) {
+    auto set = std::make_shared<const data::SampleSet>(std::move(samples->set));
+    auto wrong = co_await keep_wrong(*session, std::move(set), std::move(outcome->wrong), stop);
+    if (!wrong.ok()) co_return wrong.status();
+    out.wrong = *wrong;
   }
   co_return out;
 }

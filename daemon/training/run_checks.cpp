@@ -11,6 +11,9 @@
 namespace odt::training {
 namespace {
 
+// A class with fewer training samples is hardly seen; so few in all are no training set.
+constexpr std::uint32_t kFewOfClass = 8, kFewTraining = 50;
+
 Status refuse(Status status, const char* reason, const std::string& remedy) {
   return with_reason(std::move(status), reason, remedy);
 }
@@ -210,6 +213,25 @@ Status check_settings(const RunParts& parts, const model::HyperParams& asked,
     if (guess != nullptr && fixed) *guess = resolved;
   }
   return absl::OkStatus();
+}
+
+std::vector<model::Reason> sample_warnings(const RunParts& parts, const model::HyperParams& asked) {
+  std::vector<model::Reason> out;
+  const std::uint32_t train = parts.dataset.train, heldout = parts.dataset.heldout;
+  const std::uint32_t classes = parts.model.outputs.has_classes() ? parts.dataset.n_classes : 0;
+  const std::uint32_t wanted = std::max(kFewTraining, classes * kFewOfClass);
+  if (train < wanted)
+    out.push_back(
+        {"TOO_FEW_SAMPLES",
+         absl::StrCat("dataset '", parts.dataset.name, "' has ", train, " training samples; below ",
+                      wanted, " a model rather learns them by heart"),
+         "Import more, or train fewer layers and epochs; look at the held-out accuracy."});
+  if (asked.guard.value_or(true) && heldout != 0 && heldout < kFewHeldout)
+    out.push_back({"FEW_HELDOUT",
+                   absl::StrCat("the guard judges by ", heldout, " held-out samples; below ",
+                                kFewHeldout, " one sample more or less decides"),
+                   "Import the dataset with a larger held-out split."});
+  return out;
 }
 
 asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::RunSpec> spec,

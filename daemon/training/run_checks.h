@@ -18,6 +18,9 @@ struct RunParts {
 asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::RunSpec> spec,
                                             std::shared_ptr<model::HyperParams> guess);
 
+// What may make a run's result worth less: too few samples to learn from, or to judge by.
+std::vector<model::Reason> sample_warnings(const RunParts& parts, const model::HyperParams& asked);
+
 // A model of the store; where its row does not say what it learns, its image does. Errors:
 // NOT_FOUND.
 asio::awaitable<Result<model::Model>> find_model(Env& env, Hash hash);

@@ -68,6 +68,7 @@ asio::awaitable<Status> RunTask::keep_weights(Session session, model::DeviceStat
     snapshot.heldout = run_.heldout_best;
     snapshot.heldout_loss = run_.heldout_best_loss;
     snapshot.bytes = weights->content->size();
+    snapshot.origin = "run";
     snapshot.meta = env_->new_meta("odtd");
   }
   const std::string alias =
@@ -78,10 +79,11 @@ asio::awaitable<Status> RunTask::keep_weights(Session session, model::DeviceStat
   what.extra.push_back(store::PutSnapshot{std::move(snapshot)});
   const Hash state_hash = state.state_hash;
   const std::uint32_t step = state.step;
-  what.edit = [hash, state_hash, step](model::Run& r) {
+  what.edit = [this, hash, state_hash, step](model::Run& r) {
     r.final_weights_hash = hash;
     r.final_state_hash = state_hash;
     r.steps_done = step;
+    judge(r);
   };
   auto saved = co_await save(std::move(what));
   co_return saved;
@@ -106,7 +108,7 @@ asio::awaitable<Status> RunTask::after_training(Session session, bool holds) {
       if (!done.ok()) co_return done;
     }
     if (!test_.empty()) {
-      auto outcome = co_await evaluate_streamed(*env_, session, test_, stop_fn(session));
+      auto outcome = co_await evaluate_measured(session, test_);
       if (!outcome.ok()) co_return outcome.status();
       const Measured now = measured(outcome->report);
       Save what;

@@ -10,6 +10,8 @@ namespace {
 
 using model::RunState;
 
+constexpr std::chrono::minutes kDeriveTime{30};
+
 Status missing(const Status& status, const char* what) {
   return with_reason(Status(status.code(), absl::StrCat(what, ": ", status.message())), "NOT_FOUND",
                      "It was deleted; start a run with what is there.");
@@ -33,6 +35,7 @@ asio::awaitable<Status> RunTask::load_library() {
 
 asio::awaitable<Status> RunTask::derive_samples() {
   const bool frozen = form() != Form::kRaw;
+  slot_.exclusive.renew(kDeriveTime);  // a job with a deadline of its own
   if (frozen != sets_frozen_ || !derived_) {
     train_loaded_ = heldout_loaded_ = test_loaded_ = false;
     CallContext ctx;
@@ -137,6 +140,8 @@ asio::awaitable<Status> RunTask::begin_attempt(bool again) {
 }
 
 asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState state) {
+  auto kept = co_await keep_before_start(session, state);
+  if (!kept.ok()) co_return kept;
   nvm_ = co_await nvm_offer(session, state);
   auto done = co_await begin_attempt();
   if (!done.ok()) co_return done;
@@ -262,7 +267,7 @@ asio::awaitable<Status> RunTask::measure_start(Session session) {
                           has_classes() ? "accuracy before training" : "loss before training");
   if (!done.ok()) co_return done;
   if (heldout) {
-    auto outcome = co_await evaluate_streamed(*env_, session, heldout_, stop_fn(session));
+    auto outcome = co_await evaluate_measured(session, heldout_);
     if (!outcome.ok()) co_return outcome.status();
     Measured now = measured(outcome->report);
     now.loss.sum = std::min(now.loss.sum, kMaxGuardLoss);
@@ -275,12 +280,12 @@ asio::awaitable<Status> RunTask::measure_start(Session session) {
     if (!done.ok()) co_return done;
   }
   if (train) {
-    auto outcome = co_await evaluate_streamed(*env_, session, train_, stop_fn(session));
+    auto outcome = co_await evaluate_measured(session, train_);
     if (!outcome.ok()) co_return outcome.status();
     train_start_ = outcome->report.accuracy;
   }
   if (test) {
-    auto outcome = co_await evaluate_streamed(*env_, session, test_, stop_fn(session));
+    auto outcome = co_await evaluate_measured(session, test_);
     if (!outcome.ok()) co_return outcome.status();
     const Measured now = measured(outcome->report);
     Save what;
@@ -371,6 +376,7 @@ asio::awaitable<Status> RunTask::start_with(Session session, Placement place) {
   }
   done = interrupted(session);
   if (!done.ok()) co_return done;
+  co_await expect_times();
   done = co_await send_start(session);
   if (absl::IsResourceExhausted(done) && first) {
     // The next placement is settled afresh.
@@ -388,12 +394,12 @@ asio::awaitable<Status> RunTask::start_with(Session session, Placement place) {
 
 asio::awaitable<Status> RunTask::push_resident(Session session) {
   const auto role = [](model::SampleRole r) { return static_cast<std::uint32_t>(r); };
-  auto sent = co_await session->send(model::Resource::kSamples, role(model::SampleRole::kTrain),
-                                     train_.blob());
+  auto sent = co_await send_measured(session, model::Resource::kSamples,
+                                     role(model::SampleRole::kTrain), train_.blob());
   if (!sent.ok()) co_return sent;
   if (!heldout_.empty())
-    sent = co_await session->send(model::Resource::kSamples, role(model::SampleRole::kHeldout),
-                                  heldout_.blob());
+    sent = co_await send_measured(session, model::Resource::kSamples,
+                                  role(model::SampleRole::kHeldout), heldout_.blob());
   co_return sent;
 }
 

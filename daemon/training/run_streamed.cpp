@@ -102,6 +102,7 @@ asio::awaitable<Status> RunTask::follow_streamed(Session session, model::DeviceS
     }
     if (step < (epoch + 1) * per_epoch) {
       done = co_await streamed_step(session, step);
+      if (done.ok()) note_step_time(step);
       ++step;
     } else {
       done = co_await streamed_end_epoch(session, epoch);

@@ -36,6 +36,8 @@ asio::awaitable<Status> RunTask::save(Save what) {
   model::Run next = run_;
   if (what.edit) what.edit(next);
   next.meta.etag = 0;  // one writer: nothing to check against
+  if (timing_.link_bytes_per_s != 0) next.timing.link_bytes_per_s = timing_.link_bytes_per_s;
+  if (timing_.sample_us != 0) next.timing.sample_us = timing_.sample_us;
   const bool same_state = !what.to || what.to->state == run_.state;
   if (!same_state) {
     next.state = what.to->state;
@@ -43,7 +45,10 @@ asio::awaitable<Status> RunTask::save(Save what) {
         next.state == RunState::kWaitingBoard
             ? (run_.waiting_since_us != 0 ? run_.waiting_since_us : env_->clock.now_us())
             : 0;
+    if (next.state == RunState::kRunning) begin_clock();
   }
+  const bool moved = !same_state || next.steps_done != run_.steps_done;
+  if (moved && !what.keep_eta) next.eta_time_us = eta_of(next, next.steps_done);
   store::Batch batch;
   batch.actor = what.to ? what.to->actor : what.actor;
   batch.command_id = what.to ? what.to->command_id : what.command_id;
@@ -163,6 +168,8 @@ void RunTask::on_diverged(const Status& why) {
 }
 
 Status RunTask::interrupted(const Session& session) const {
+  if (abandoned_) return absl::CancelledError("the run has lost its board");
+  slot_.exclusive.renew();
   if (env_->stopping) return absl::CancelledError("odtd stops");
   if (run_.desired == Desired::kCancel) return absl::CancelledError("the run is to be cancelled");
   if (diverged_) return *diverged_;
@@ -182,8 +189,9 @@ asio::awaitable<void> RunTask::idle(std::chrono::milliseconds time) {
 
 asio::awaitable<void> RunTask::main() {
   const auto self = shared_from_this();
-  auto exclusive = co_await slot_.exclusive.lock();
-  while (!env_->stopping && !model::is_final(run_.state)) {
+  auto exclusive = co_await slot_.exclusive.lock(run_.id, "run", run_.meta.created_by);
+  while (!env_->stopping && !abandoned_ && !model::is_final(run_.state)) {
+    slot_.exclusive.renew();
     if (run_.desired == Desired::kCancel) {
       co_await cancel();
       continue;
@@ -199,7 +207,7 @@ asio::awaitable<void> RunTask::main() {
       continue;
     }
     Status done = co_await drive(session);
-    if (done.ok() || model::is_final(run_.state)) continue;
+    if (done.ok() || model::is_final(run_.state) || abandoned_) continue;
     if (env_->stopping || run_.desired == Desired::kCancel || diverged_) continue;
     if (!session->alive()) {
       co_await wait_board();
@@ -256,6 +264,7 @@ asio::awaitable<void> RunTask::wait_board() {
     co_return;
   }
   if (slot_.live_session() || env_->stopping || run_.desired == Desired::kCancel) co_return;
+  slot_.exclusive.renew(std::chrono::microseconds(left_us));
   co_await slot_.signal.wait_for(std::chrono::microseconds(left_us));
 }
 

@@ -7,6 +7,7 @@
 #include "training/board_ops.h"
 #include "training/board_slot.h"
 #include "training/gavg.h"
+#include "training/keepsake.h"
 #include "training/policy.h"
 #include "training/ram_fit.h"
 
@@ -27,6 +28,12 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   // Errors: FAILED_PRECONDITION (final).
   asio::awaitable<Result<model::Run>> set_desired(CallContext ctx, model::Desired desired,
                                                   bool active);
+
+  // Priority and rank of a run that waits. Errors: FAILED_PRECONDITION (it waits no more).
+  asio::awaitable<Result<model::Run>> set_place(CallContext ctx, std::int32_t priority,
+                                                std::int64_t rank);
+  // Its lease of the board has expired: it ends FAILED and does nothing to a board any more.
+  asio::awaitable<void> abandon();
 
   // A layer's precision from a step on; step 0: from the next epoch. Errors: UNAVAILABLE (board
   // away), FAILED_PRECONDITION (not running, fixed precision, step done), INVALID_ARGUMENT naming
@@ -55,6 +62,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
     std::string actor = "odtd";
     Uuid command_id;
     std::string request_id;
+    bool keep_eta = false;  // edit has set it
   };
   // The one way to change the run: serialised, committed, then visible.
   asio::awaitable<Status> save(Save what);
@@ -156,6 +164,21 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   void tell_gap(std::uint32_t step);
   asio::awaitable<void> load_records();
 
+  // run_time.cpp: times, and the guard's verdict.
+  asio::awaitable<Status> send_measured(Session session, model::Resource resource,
+                                        std::uint32_t index,
+                                        std::shared_ptr<const std::string> content);
+  asio::awaitable<Result<EvalOutcome>> evaluate_measured(Session session, data::SampleSet set);
+  asio::awaitable<void> expect_times();
+  void begin_clock();
+  std::uint32_t steps_of_epoch() const;
+  void end_epoch_clock(model::Run& next, std::uint32_t step_us);
+  std::int64_t eta_of(const model::Run& next, std::uint32_t steps_done) const;
+  void note_step_time(std::uint32_t step);
+  void judge(model::Run& next) const;
+  // Weights that nobody has kept, before the run's own take their place.
+  asio::awaitable<Status> keep_before_start(Session session, model::DeviceState state);
+
   // run_streamed.cpp: batches over the link.
   asio::awaitable<Status> follow_streamed(Session session, model::DeviceState state);
   void keep_streamed(std::uint32_t step, model::TelemetryFrame frame);
@@ -213,6 +236,14 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   std::uint32_t fruitless_ = 0;  // attempts since the last epoch
   std::vector<std::uint32_t> order_;
   std::int64_t order_epoch_ = -1;
+  bool abandoned_ = false;
+
+  // Times, in host time where nothing else is said.
+  model::RunTiming timing_;  // measured, goes into the run with the next change
+  double expected_step_us_ = 0, seen_step_us_ = 0;
+  std::chrono::steady_clock::time_point epoch_begin_, first_step_time_, last_eta_;
+  bool epoch_whole_ = false, eta_shown_ = false;
+  std::uint32_t first_step_ = UINT32_MAX;
 };
 
 }  // namespace odt::training

@@ -308,7 +308,8 @@ asio::awaitable<Status> RunTask::take_epoch(Session session, model::EpochResult 
   Save what;
   const bool next = epoch.epoch + 1 > run_.epochs_done;
   if (!known) what.extra.push_back(store::AppendEpoch{epoch});
-  what.edit = [epoch](model::Run& r) {
+  what.edit = [this, epoch](model::Run& r) {
+    if (epoch.epoch + 1 > r.epochs_done) end_epoch_clock(r, epoch.step_us);
     r.epochs_done = std::max(r.epochs_done, epoch.epoch + 1);
     r.steps_done = std::max(r.steps_done, epoch.step);
     r.best_step = epoch.best_step;

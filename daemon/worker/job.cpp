@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/compile.h"
+#include "compiler/cost.h"
 #include "compiler/export.h"
 #include "data/derive.h"
 #include "worker/freeze.h"
@@ -74,6 +75,19 @@ Result<compiler::CompileOptions> compile_options(const Context& c) {
   return o;
 }
 
+// What a step of the model takes on the boards that are known.
+json times_of(const compiler::Network& net) {
+  json out = json::array();
+  for (const auto& t : compiler::board_times(net))
+    out.push_back({{"board", t.board},
+                   {"infer_ns", t.infer_ns},
+                   {"k8_b1_ns", t.k8_b1_ns},
+                   {"k8_b8_ns", t.k8_b8_ns},
+                   {"k15_b1_ns", t.k15_b1_ns},
+                   {"k15_b8_ns", t.k15_b8_ns}});
+  return out;
+}
+
 Result<json> run_compile(const Context& c) {
   std::string onnx;
   ODT_ASSIGN(onnx, read_input(c, "onnx", kMaxOnnxBytes));
@@ -87,6 +101,7 @@ Result<json> run_compile(const Context& c) {
   if (!compiled.tail.empty()) ODT_TRY(write_output(c, "tail_out", compiled.tail));
   return json{{"model_hash", sha256(compiled.image).hex()},
               {"manifest_hash", sha256(compiled.manifest).hex()},
+              {"times", times_of(compiled.network)},
               {"warnings", compiled.network.warnings}};
 }
 
@@ -191,7 +206,8 @@ Result<json> run_train_pc(const Context& c) {
               {"ce_scale", cal.ce_scale},
               {"warnings", files.warnings},
               {"model_hash", sha256(files.image).hex()},
-              {"manifest_hash", sha256(files.manifest).hex()}};
+              {"manifest_hash", sha256(files.manifest).hex()},
+              {"times", times_of(net)}};
 }
 
 odt_run_spec_t read_spec(const json& s) {

@@ -27,14 +27,16 @@ import cases_guard  # noqa: E402
 import cases_losses  # noqa: E402
 import cases_nvm  # noqa: E402
 import cases_precision  # noqa: E402
+import cases_queue  # noqa: E402
 import cases_recovery  # noqa: E402
+import cases_snapshots  # noqa: E402
 import cases_training  # noqa: E402
 import cases_soak  # noqa: E402
 from tied import tied  # noqa: E402
 
 # The slowest begin first.
-MODULES = [cases_recovery, cases_nvm, cases_training, cases_losses, cases_precision, cases_guard, cases_frozen,
-           cases_float, cases_bad_input, cases_capture, cases_data, cases_fixtures, cases_api]
+MODULES = [cases_recovery, cases_nvm, cases_training, cases_snapshots, cases_queue, cases_losses, cases_precision,
+           cases_guard, cases_frozen, cases_float, cases_bad_input, cases_capture, cases_data, cases_fixtures, cases_api]
 
 
 def run_here(case, bin_dir):

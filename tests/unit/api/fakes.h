@@ -117,6 +117,36 @@ class FakeFleet final : public training::FleetControl {
   void set_desired(CallContext, Uuid, model::Desired, Done<model::Run> done) override {
     done(absl::FailedPreconditionError("the run has ended"));
   }
+  void estimate_run(CallContext, model::RunSpec, Done<model::RunEstimate> done) override {
+    model::RunEstimate estimate;
+    estimate.total_us = 5'000'000;
+    done(estimate);
+  }
+  void retry_run(CallContext, Uuid, std::optional<std::int32_t>, Done<model::Run> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void reorder_run(CallContext, Uuid, std::optional<std::int32_t>, Uuid,
+                   Done<model::Run> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void list_queues(BoardUid, Done<std::vector<BoardQueue>> done) override { done({}); }
+  void stop_all(CallContext, bool, Done<StopReport> done) override { done(StopReport{}); }
+  void restore_boards(CallContext, RestoreAsk ask, Done<std::vector<Restored>> done) override {
+    std::vector<Restored> out;
+    for (const auto& uid : ask.boards) {
+      out.emplace_back();
+      out.back().uid = uid;
+    }
+    done(std::move(out));
+  }
+  void evaluate_samples(CallContext, BoardUid, Hash, Uuid, std::string,
+                        Done<model::Job> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void infer_values(CallContext, BoardUid, std::vector<float>,
+                    Done<model::Inference> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
   void set_precision(CallContext, Uuid, model::Steer, Done<model::Run> done) override {
     done(absl::FailedPreconditionError("the run has ended"));
   }

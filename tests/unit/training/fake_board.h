@@ -44,6 +44,8 @@ class FakeBoard : public std::enable_shared_from_this<FakeBoard> {
 
   bool losses = false;  // of a model without classes: less is better, nothing is right
 
+  Hash device_weights() const { return sha256(weights_blob(value)); }
+
   // ---- what it holds
   BoardUid uid;
   std::uint64_t boot_id = 1;
