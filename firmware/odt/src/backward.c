@@ -4,7 +4,7 @@
 
 static int max0(int v) { return v > 0 ? v : 0; }
 
-static int64_t offset_gradient(const int8_t* dy, uint32_t n, uint32_t n_out, uint32_t positions,
+static ODT_HOT int64_t offset_gradient(const int8_t* dy, uint32_t n, uint32_t n_out, uint32_t positions,
                                uint32_t o) {
   int64_t g = 0;
   const int8_t* p = dy + (size_t)o * positions;
@@ -21,7 +21,7 @@ static int64_t offset_gradient(const int8_t* dy, uint32_t n, uint32_t n_out, uin
   return g;
 }
 
-static void update_offsets(odt_trainer_t* t, odt_layer_t* l, const int8_t* dy, uint32_t n,
+static ODT_HOT void update_offsets(odt_trainer_t* t, odt_layer_t* l, const int8_t* dy, uint32_t n,
                            uint32_t positions) {
   uint64_t or_abs = 0;
   for (uint32_t o = 0; o < l->n_offsets; o++) {

@@ -13,6 +13,13 @@ extern "C" {
 
 #define ODT_NONE 0xFFFFFFFFu
 
+/* A loop that a step spends its time in, in a file that is otherwise built for size. */
+#if defined(__arm__) && defined(__GNUC__) && !defined(__clang__)
+#define ODT_HOT __attribute__((optimize("O2")))
+#else
+#define ODT_HOT
+#endif
+
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "images and canonical bytes are used in place: little-endian cores only"
 #endif

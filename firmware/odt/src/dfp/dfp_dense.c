@@ -3,6 +3,11 @@
 
 #include "dfp/dfp_dense_dsp.h"
 
+/* With the DSP extension dfp_dense_dsp.c does the work. */
+#ifdef ODT_DFP_DSP
+#pragma GCC optimize("Os")
+#endif
+
 /* ---- pairs of values in words: what most of the time is spent on
  * ---------------------------------
  */
