@@ -4,8 +4,8 @@
 
 static int max0(int v) { return v > 0 ? v : 0; }
 
-static ODT_HOT int64_t offset_gradient(const int8_t* dy, uint32_t n, uint32_t n_out, uint32_t positions,
-                               uint32_t o) {
+static ODT_HOT int64_t offset_gradient(const int8_t* dy, uint32_t n, uint32_t n_out,
+                                       uint32_t positions, uint32_t o) {
   int64_t g = 0;
   const int8_t* p = dy + (size_t)o * positions;
   if (positions == 1) {
@@ -22,7 +22,7 @@ static ODT_HOT int64_t offset_gradient(const int8_t* dy, uint32_t n, uint32_t n_
 }
 
 static ODT_HOT void update_offsets(odt_trainer_t* t, odt_layer_t* l, const int8_t* dy, uint32_t n,
-                           uint32_t positions) {
+                                   uint32_t positions) {
   uint64_t or_abs = 0;
   for (uint32_t o = 0; o < l->n_offsets; o++) {
     int64_t g = offset_gradient(dy, n, l->n_offsets, positions, o);
@@ -36,8 +36,10 @@ static ODT_HOT void update_offsets(odt_trainer_t* t, odt_layer_t* l, const int8_
   uint64_t sum_abs = 0;
   for (uint32_t o = 0; o < l->n_offsets; o++) {
     int64_t g = offset_gradient(dy, n, l->n_offsets, positions, o);
-    sum_abs += (uint64_t)(g < 0 ? -g : g);
-    int64_t v = l->off[o] - odt_half_up(odt_half_up(g, ws), -grid);
+    if (count) sum_abs += (uint64_t)(g < 0 ? -g : g);
+    int64_t d = odt_half_up(g, ws);
+    if (grid != 0) d = odt_half_up(d, -grid);
+    int64_t v = l->off[o] - d;
     l->off[o] = v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
   }
   if (count) l->apt_off_a += odt_apt_term(sum_abs, ws);

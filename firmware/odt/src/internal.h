@@ -3,6 +3,7 @@
 #define ODT_INTERNAL_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "odt/odt.h"
 #include "odt/trainer.h"
@@ -49,22 +50,31 @@ static inline int32_t odt_i32_unsigned(uint64_t v) {
            : odt_i32_same)(v)
 #endif
 
-static inline uint16_t odt_le16(const uint8_t* p) { return (uint16_t)(p[0] | (p[1] << 8)); }
-static inline uint32_t odt_le32(const uint8_t* p) {
-  return (uint32_t)p[0] | ((uint32_t)p[1] << 8) | ((uint32_t)p[2] << 16) | ((uint32_t)p[3] << 24);
+/* Little-endian numbers at any address: one instruction where the core loads unaligned words. */
+#ifdef __ARM_FEATURE_UNALIGNED
+#define ODT_WORD static inline __attribute__((always_inline))
+#else
+#define ODT_WORD static inline
+#endif
+ODT_WORD uint16_t odt_le16(const uint8_t* p) {
+  uint16_t v;
+  memcpy(&v, p, 2);
+  return v;
 }
-static inline uint64_t odt_le64(const uint8_t* p) {
+ODT_WORD uint32_t odt_le32(const uint8_t* p) {
+  uint32_t v;
+  memcpy(&v, p, 4);
+  return v;
+}
+ODT_WORD uint64_t odt_le64(const uint8_t* p) {
   return odt_le32(p) | ((uint64_t)odt_le32(p + 4) << 32);
 }
-static inline void odt_put16(uint8_t* p, uint32_t v) {
-  p[0] = (uint8_t)v;
-  p[1] = (uint8_t)(v >> 8);
+ODT_WORD void odt_put16(uint8_t* p, uint32_t v) {
+  uint16_t word = (uint16_t)v;
+  memcpy(p, &word, 2);
 }
-static inline void odt_put32(uint8_t* p, uint32_t v) {
-  odt_put16(p, v);
-  odt_put16(p + 2, v >> 16);
-}
-static inline void odt_put64(uint8_t* p, uint64_t v) {
+ODT_WORD void odt_put32(uint8_t* p, uint32_t v) { memcpy(p, &v, 4); }
+ODT_WORD void odt_put64(uint8_t* p, uint64_t v) {
   odt_put32(p, (uint32_t)v);
   odt_put32(p + 4, (uint32_t)(v >> 32));
 }

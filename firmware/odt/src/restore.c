@@ -30,50 +30,56 @@ static odt_status_t same(odt_trainer_t* t, const uint8_t* want, uint32_t at, uin
   return ODT_OK;
 }
 
-static odt_status_t check_weights_head(odt_trainer_t* t, const uint8_t* want, odt_error_t* err) {
-  odt_status_t st = same(t, want, 0, 4, ODT_INVALID_ARGUMENT, "weights: magic", err);
-  if (st == ODT_OK) st = same(t, want, 4, 2, ODT_INVALID_ARGUMENT, "weights: version", err);
-  if (st == ODT_OK)
-    st = same(t, want, 6, 2, ODT_FAILED_PRECONDITION, "weights: rules_version", err);
-  if (st == ODT_OK) st = same(t, want, 8, 1, ODT_FAILED_PRECONDITION, "weights: rule_set", err);
-  if (st == ODT_OK) st = same(t, want, 12, 32, ODT_FAILED_PRECONDITION, "weights: model hash", err);
-  if (st == ODT_OK) st = same(t, want, 9, 1, ODT_INVALID_ARGUMENT, "weights: n_layers", err);
-  return st == ODT_OK ? same(t, want, 10, 2, ODT_INVALID_ARGUMENT, "weights: reserved", err) : st;
-}
-
 typedef struct {
-  uint8_t at, n;
+  uint8_t at, n, status;
   const char* what;
 } field_t;
 
+static odt_status_t all_same(odt_trainer_t* t, const uint8_t* want, const field_t* f, uint32_t n,
+                             odt_error_t* err) {
+  odt_status_t st = ODT_OK;
+  for (; st == ODT_OK && n > 0; n--, f++) {
+    st = same(t, want, f->at, f->n, (odt_status_t)f->status, f->what, err);
+  }
+  return st;
+}
+
+static odt_status_t check_weights_head(odt_trainer_t* t, const uint8_t* want, odt_error_t* err) {
+  static const field_t kFields[] = {{0, 4, ODT_INVALID_ARGUMENT, "weights: magic"},
+                                    {4, 2, ODT_INVALID_ARGUMENT, "weights: version"},
+                                    {6, 2, ODT_FAILED_PRECONDITION, "weights: rules_version"},
+                                    {8, 1, ODT_FAILED_PRECONDITION, "weights: rule_set"},
+                                    {12, 32, ODT_FAILED_PRECONDITION, "weights: model hash"},
+                                    {9, 1, ODT_INVALID_ARGUMENT, "weights: n_layers"},
+                                    {10, 2, ODT_INVALID_ARGUMENT, "weights: reserved"}};
+  return all_same(t, want, kFields, sizeof kFields / sizeof kFields[0], err);
+}
+
 /* What a state and the trainer that takes it must have in common. */
 static odt_status_t check_state_settings(odt_trainer_t* t, const uint8_t* want, odt_error_t* err) {
-  static const field_t kFields[] = {{6, 2, "state: rules_version"},
-                                    {8, 32, "state: model hash"},
-                                    {40, 32, "state: sample_set_hash"},
-                                    {72, 1, "state: rule_set"},
-                                    {73, 1, "state: rounding"},
-                                    {74, 1, "state: loss"},
-                                    {75, 1, "state: shift_source"},
-                                    {76, 3, "state: mu_weight"},
-                                    {79, 1, "state: mu_offset"},
-                                    {80, 1, "state: dead_zone"},
-                                    {82, 1, "state: guard"},
-                                    {83, 1, "state: n_layers"},
-                                    {84, 2, "state: batch"},
-                                    {86, 2, "state: epochs"},
-                                    {88, 4, "state: train_samples"},
-                                    {92, 4, "state: heldout_samples"},
-                                    {96, 4, "state: order_seed"},
-                                    {100, 4, "state: sr_seed"},
-                                    {172, 4, "state: class weights"}};
-  odt_status_t st = same(t, want, 0, 4, ODT_INVALID_ARGUMENT, "state: magic", err);
-  if (st == ODT_OK) st = same(t, want, 4, 2, ODT_INVALID_ARGUMENT, "state: version", err);
-  for (uint32_t i = 0; st == ODT_OK && i < sizeof kFields / sizeof kFields[0]; i++) {
-    st = same(t, want, kFields[i].at, kFields[i].n, ODT_FAILED_PRECONDITION, kFields[i].what, err);
-  }
-  return st == ODT_OK ? same(t, want, 110, 2, ODT_INVALID_ARGUMENT, "state: extension bytes", err)
-                      : st;
+  static const field_t kFields[] = {{0, 4, ODT_INVALID_ARGUMENT, "state: magic"},
+                                    {4, 2, ODT_INVALID_ARGUMENT, "state: version"},
+                                    {6, 2, ODT_FAILED_PRECONDITION, "state: rules_version"},
+                                    {8, 32, ODT_FAILED_PRECONDITION, "state: model hash"},
+                                    {40, 32, ODT_FAILED_PRECONDITION, "state: sample_set_hash"},
+                                    {72, 1, ODT_FAILED_PRECONDITION, "state: rule_set"},
+                                    {73, 1, ODT_FAILED_PRECONDITION, "state: rounding"},
+                                    {74, 1, ODT_FAILED_PRECONDITION, "state: loss"},
+                                    {75, 1, ODT_FAILED_PRECONDITION, "state: shift_source"},
+                                    {76, 3, ODT_FAILED_PRECONDITION, "state: mu_weight"},
+                                    {79, 1, ODT_FAILED_PRECONDITION, "state: mu_offset"},
+                                    {80, 1, ODT_FAILED_PRECONDITION, "state: dead_zone"},
+                                    {82, 1, ODT_FAILED_PRECONDITION, "state: guard"},
+                                    {83, 1, ODT_FAILED_PRECONDITION, "state: n_layers"},
+                                    {84, 2, ODT_FAILED_PRECONDITION, "state: batch"},
+                                    {86, 2, ODT_FAILED_PRECONDITION, "state: epochs"},
+                                    {88, 4, ODT_FAILED_PRECONDITION, "state: train_samples"},
+                                    {92, 4, ODT_FAILED_PRECONDITION, "state: heldout_samples"},
+                                    {96, 4, ODT_FAILED_PRECONDITION, "state: order_seed"},
+                                    {100, 4, ODT_FAILED_PRECONDITION, "state: sr_seed"},
+                                    {172, 4, ODT_FAILED_PRECONDITION, "state: class weights"},
+                                    {110, 2, ODT_INVALID_ARGUMENT, "state: extension bytes"}};
+  return all_same(t, want, kFields, sizeof kFields / sizeof kFields[0], err);
 }
 
 /* A position that the run passes through. */

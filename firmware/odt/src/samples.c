@@ -117,7 +117,7 @@ static odt_status_t check_range16(const odt_samples_t* s, uint32_t i, odt_error_
 }
 
 ODT_HOT odt_status_t odt_samples_label(const odt_samples_t* s, const odt_model_t* m, uint32_t i,
-                               odt_error_t* err) {
+                                       odt_error_t* err) {
   if (odt_is_dfp16(m) && s->dtype == ODT_S16) {
     odt_status_t st = check_range16(s, i, err);
     if (st != ODT_OK) return st;

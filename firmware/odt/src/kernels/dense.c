@@ -244,7 +244,7 @@ static uint64_t largest_norm(const grad_t* t, uint8_t dtype) {
 }
 
 /* dy of output o; returns the sum of its squares. */
-static uint32_t fill_dy(const grad_t* t, uint32_t o) {
+static inline uint32_t fill_dy(const grad_t* t, uint32_t o) {
   uint32_t norm = 0, step = t->lay.rows;
   const int8_t* p = t->from + o;
   int16_t* to = t->dy;
