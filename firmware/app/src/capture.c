@@ -1,4 +1,4 @@
-#include "capture.h"
+#include "alone.h"
 
 #if APP_CAPTURE
 
@@ -132,6 +132,9 @@ static void window_complete(app_t* app) {
   convert(app, c, capture_values(c, slot));
   label_window(c, w);
   if (w->label >= 0) keep_by_itself(app, slot);
+#if APP_ALONE
+  alone_window(app, slot);
+#endif
 }
 
 /* ---- time steps ---- */

@@ -34,6 +34,9 @@ typedef struct {
   uint64_t taken;
   uint32_t captured, lost_windows, lost_steps, kept_train, kept_heldout, not_kept;
   uint32_t for_training; /* that keep = TRAIN has met: every n-th is held out */
+  /* Begun at boot, from a commit (alone.c): windows are classified; the last line about it. */
+  bool alone, said;
+  uint32_t said_ms, unsaid;
 } capture_t;
 
 static inline uint32_t capture_align(uint32_t n) { return (n + 7u) & ~7u; }
@@ -63,6 +66,8 @@ int32_t capture_value(capture_t* c, uint32_t step, uint32_t channel);
 void capture_step(app_t* app, const uint8_t* step);
 /* Slot of a window; UINT32_MAX: it is not here any more. */
 uint32_t capture_find(capture_t* c, uint32_t id);
+/* False: refused. Of settings that are in force already: without effect. */
+bool capture_begin(app_t* app, const settings_t* set, response_t* r);
 /* Makes a sample of the window in `slot`. */
 bool capture_keep(app_t* app, uint32_t slot, app_region_id_t set, odt_error_t* err);
 

@@ -167,19 +167,12 @@ static void answer(app_t* app, uint32_t from, response_t* r) {
 
 /* ---- requests ---- */
 
-void capture_start(app_t* app, const request_t* q, response_t* r) {
-  if (!app->has_model) {
-    refuse(r, kNotNow, "no model image: send one first");
-    return;
-  }
+bool capture_begin(app_t* app, const settings_t* set, response_t* r) {
   capture_t c;
   memset(&c, 0, sizeof c);
-  memcpy(&c.set, &q->op.capture_start, sizeof c.set);
-  if (!settings_ok(app, &c, r)) return;
-  if (capture_active(app) && memcmp(&capture_of(app)->set, &c.set, sizeof c.set) == 0) {
-    answer(app, 0, r); /* repeated */
-    return;
-  }
+  memcpy(&c.set, set, sizeof c.set);
+  if (!settings_ok(app, &c, r)) return false;
+  if (capture_active(app) && memcmp(&capture_of(app)->set, &c.set, sizeof c.set) == 0) return true;
   odt_error_t err = {.status = ODT_OK, .index = -1};
   const uint64_t bytes = (uint64_t)c.set.slots * (c.window_bytes + 20u) + c.window_bytes;
   if (bytes > UINT32_MAX / 4 || !arena_reserve(app, APP_REGION_CAPTURE, capture_bytes(&c), &err)) {
@@ -188,7 +181,7 @@ void capture_start(app_t* app, const request_t* q, response_t* r) {
     } else {
       refuse_odt(r, &err);
     }
-    return;
+    return false;
   }
   c.active = true;
   memset(capture_of(app), 0, capture_bytes(&c));
@@ -201,7 +194,15 @@ void capture_start(app_t* app, const request_t* q, response_t* r) {
     const uint32_t steps = (uint32_t)sizeof raw / (c.channels * c.value_size);
     while (app->hal.sensor->read(app->hal.ctx, raw, steps, &lost) == steps) {}
   }
-  answer(app, 0, r);
+  return true;
+}
+
+void capture_start(app_t* app, const request_t* q, response_t* r) {
+  if (!app->has_model) {
+    refuse(r, kNotNow, "no model image: send one first");
+    return;
+  }
+  if (capture_begin(app, &q->op.capture_start, r)) answer(app, 0, r);
 }
 
 void capture_stop(app_t* app, const request_t* q, response_t* r) {

@@ -221,6 +221,14 @@ void eval_get(app_t* app, const request_t* q, response_t* r) {
   answer(app, r);
 }
 
+uint32_t eval_largest(const int8_t* logits, uint32_t n) {
+  uint32_t best = 0;
+  for (uint32_t c = 1; c < n; c++) {
+    if (logits[c] > logits[best]) best = c;
+  }
+  return best;
+}
+
 void infer_run(app_t* app, const request_t* q, response_t* r) {
   (void)q;
   odt_error_t err = {.status = ODT_OK, .index = -1};
@@ -247,9 +255,5 @@ void infer_run(app_t* app, const request_t* q, response_t* r) {
   r->which_result = odt_device_v1_Response_infer_tag;
   r->result.infer.logits.size = app->model.n_classes;
   if (app->model.task != ODT_TASK_CLASSIFY) return;
-  uint32_t best = 0;
-  for (uint32_t c = 1; c < app->model.n_classes; c++) {
-    if (logits[c] > logits[best]) best = c;
-  }
-  r->result.infer.predicted = best;
+  r->result.infer.predicted = eval_largest(logits, app->model.n_classes);
 }

@@ -246,6 +246,7 @@ void eval_start(app_t* app, const request_t* q, response_t* r);
 void eval_step(app_t* app, const request_t* q, response_t* r);
 void eval_get(app_t* app, const request_t* q, response_t* r);
 void infer_run(app_t* app, const request_t* q, response_t* r);
+uint32_t eval_largest(const int8_t* logits, uint32_t n); /* the first of the largest */
 
 /* ---- state.c ---- */
 void state_get(app_t* app, const request_t* q, response_t* r);

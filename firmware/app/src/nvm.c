@@ -5,7 +5,7 @@
 #if APP_NVM
 
 #define CODE(name) odt_device_v1_StatusCode_STATUS_CODE_##name
-enum { kVersion = 1, kHeadCrc = APP_NVM_HEAD - 4 };
+enum { kVersion = 1, kVersionSensor = 2, kHeadCrc = APP_NVM_HEAD - 4 };
 static const uint8_t kMagic[4] = {'O', 'D', 'T', 'N'};
 
 /* ---- geometry ---- */
@@ -38,13 +38,15 @@ void nvm_head_encode(const app_nvm_head_t* h, uint8_t out[APP_NVM_HEAD]) {
                             h->content,  h->best, h->step, h->attempt, h->writes};
   memset(out, 0, APP_NVM_HEAD);
   memcpy(out, kMagic, 4);
-  out[4] = kVersion;
+  out[4] = h->sensor > 0 ? kVersionSensor : kVersion;
   out[6] = h->kind;
   out[7] = h->flags;
   for (uint32_t i = 0; i < 10; i++) put_u32(out + 8 + 4 * i, words[i]);
   memcpy(out + 48, h->run_id, 16);
   memcpy(out + 64, h->hash, 32);
   memcpy(out + 96, h->model, 16);
+  put_u32(out + 112, h->sensor);
+  put_u32(out + 116, h->sensor_crc);
   put_u32(out + kHeadCrc, frame_crc32(0, out, kHeadCrc));
 }
 
@@ -57,6 +59,8 @@ static void decode(const uint8_t* in, app_nvm_head_t* h) {
   memcpy(h->run_id, in + 48, 16);
   memcpy(h->hash, in + 64, 32);
   memcpy(h->model, in + 96, 16);
+  h->sensor = get_u32(in + 112);
+  h->sensor_crc = get_u32(in + 116);
 }
 
 static bool blank(const uint8_t* in) {
@@ -69,7 +73,8 @@ static bool blank(const uint8_t* in) {
 static bool sums_up(const app_t* app, const app_nvm_head_t* h) {
   const uint32_t limit = nvm_slot_bytes(app);
   if (h->classes > limit || h->image > limit || h->content > limit || h->best > limit) return false;
-  return h->body <= limit && h->body == h->classes + h->image + h->content + h->best &&
+  if (h->sensor > limit) return false;
+  return h->body <= limit && h->body == h->classes + h->image + h->content + h->best + h->sensor &&
          h->kind <= NVM_KIND(STATE) && h->sequence != 0 && h->classes <= ODT_MAX_CLASSES;
 }
 
@@ -83,7 +88,7 @@ nvm_slot_state_t nvm_head_read(app_t* app, uint32_t slot, app_nvm_head_t* h) {
   if (memcmp(in, kMagic, 4) != 0 || get_u32(in + kHeadCrc) != frame_crc32(0, in, kHeadCrc)) {
     return NVM_SLOT_GARBAGE;
   }
-  if (in[4] != kVersion || in[5] != 0) return NVM_SLOT_FOREIGN;
+  if (in[4] < kVersion || in[4] > kVersionSensor || in[5] != 0) return NVM_SLOT_FOREIGN;
   decode(in, h);
   if (sums_up(app, h)) return NVM_SLOT_HERE;
   memset(h, 0, sizeof *h);
@@ -132,6 +137,12 @@ void nvm_measure(app_t* app, app_nvm_head_t* h) {
   } else {
     h->kind = NVM_KIND(IMAGE);
   }
+#if APP_ALONE
+  uint8_t sensor[ALONE_SETTINGS];
+  if (!alone_settings(app, sensor)) return;
+  h->sensor = sizeof sensor;
+  h->sensor_crc = frame_crc32(0, sensor, sizeof sensor);
+#endif
 }
 
 bool nvm_choose(const app_t* app, app_nvm_head_t* h, odt_error_t* err) {
@@ -148,16 +159,20 @@ bool nvm_choose(const app_t* app, app_nvm_head_t* h, odt_error_t* err) {
   h->body = must;
   if (h->best > limit - h->body) h->best = 0;
   h->body += h->best;
-  if (h->kind == NVM_KIND(IMAGE)) return true;
-  if (h->image > limit - h->body) h->image = 0;
-  h->body += h->image;
+  if (h->kind != NVM_KIND(IMAGE)) {
+    if (h->image > limit - h->body) h->image = 0;
+    h->body += h->image;
+  }
+  if (h->sensor > limit - h->body) h->sensor = 0;
+  h->body += h->sensor;
   return true;
 }
 
 void nvm_body_read(app_t* app, const app_nvm_head_t* h, uint32_t at, uint8_t* out, uint32_t n) {
-  const uint32_t ends[4] = {h->classes, h->classes + h->image, h->body - h->best, h->body};
+  const uint32_t behind = h->body - h->sensor;
+  const uint32_t ends[5] = {h->classes, h->classes + h->image, behind - h->best, behind, h->body};
   uint32_t begin = 0;
-  for (uint32_t i = 0; i < 4 && n > 0; begin = ends[i++]) {
+  for (uint32_t i = 0; i < 5 && n > 0; begin = ends[i++]) {
     if (at >= ends[i]) continue;
     const uint32_t part = min_u32(n, ends[i] - at), from = at - begin;
     if (i == 0) {
@@ -166,6 +181,12 @@ void nvm_body_read(app_t* app, const app_nvm_head_t* h, uint32_t at, uint8_t* ou
       memcpy(out, region_data(app, APP_REGION_IMAGE) + from, part);
     } else if (i == 2 && h->kind == NVM_KIND(STATE)) {
       odt_state_read(&app->trainer, from, out, part);
+    } else if (i == 4) {
+#if APP_ALONE
+      uint8_t sensor[ALONE_SETTINGS] = {0};
+      (void)alone_settings(app, sensor); /* gone meanwhile: the CRC in the head tells */
+      memcpy(out, sensor + from, part);
+#endif
     } else {
       odt_weights_read(&app->trainer, i == 3, from, out, part);
     }

@@ -1,18 +1,20 @@
 /* Between the sources of non-volatile memory.
  *
  * Two slots of equal size. A slot: head (128 bytes), then class weights (where they are not all
- * 64), model image, content (training state or weights), the guard's best weights. The head is
+ * 64), model image, content (training state or weights), the guard's best weights, how windows of
+ * the sensor are made (alone.h). The head is
  * written last; of two whole slots the higher sequence counts. A memory written in place keeps the
  * old head until then: its CRC-32 does not fit the new bytes any more.
  *
- * Head: "ODTN", u16 version = 1, u8 kind, u8 flags, u32 sequence, u32 body, u32 crc, u32 classes,
- * u32 image, u32 content, u32 best, u32 step, u32 attempt, u32 writes, run_id[16], hash[32],
- * model hash[16], 12 bytes 0, u32 CRC-32 of the 124 bytes before.
+ * Head: "ODTN", u16 version (1; 2: with the sensor's part), u8 kind, u8 flags, u32 sequence, u32
+ * body, u32 crc, u32 classes, u32 image, u32 content, u32 best, u32 step, u32 attempt, u32 writes,
+ * run_id[16], hash[32], model hash[16], u32 sensor, u32 CRC-32 of that part, 4 bytes 0, u32 CRC-32
+ * of the 124 bytes before.
  */
 #ifndef ODT_APP_NVM_H
 #define ODT_APP_NVM_H
 
-#include "internal.h"
+#include "alone.h"
 
 #define NVM_KIND(name) odt_device_v1_NvmKind_NVM_KIND_##name
 

@@ -183,6 +183,21 @@ static void scan(app_t* app, const char** says) {
   }
 }
 
+#if APP_ALONE
+static void stand_alone(app_t* app) {
+  const app_nvm_head_t* h = &app->nvm.newest;
+  uint8_t sensor[ALONE_SETTINGS];
+  if (h->sensor != sizeof sensor) return;
+  const uint32_t at = nvm_slot_at(app, app->nvm.slot) + APP_NVM_HEAD + h->body - h->sensor;
+  if (app->hal.nvm->read(app->hal.ctx, at, sensor, sizeof sensor) &&
+      frame_crc32(0, sensor, sizeof sensor) == h->sensor_crc) {
+    alone_begin(app, sensor);
+  }
+}
+#else
+static void stand_alone(app_t* app) { (void)app; }
+#endif
+
 void nvm_boot(app_t* app) {
   odt_error_t err = {.status = ODT_OK, .index = -1};
   const char* says = NULL;
@@ -195,6 +210,7 @@ void nvm_boot(app_t* app) {
   } else if (says != NULL) {
     app_log(app, 3, says);
   }
+  if (app->nvm.restored) stand_alone(app);
 }
 
 #endif

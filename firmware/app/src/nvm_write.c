@@ -217,8 +217,9 @@ static bool may_begin(app_t* app, odt_error_t* err) {
 static bool committed(const app_nvm_t* v) {
   const app_nvm_head_t *a = &v->newest, *b = &v->next;
   return a->sequence != 0 && a->kind == b->kind && a->flags == b->flags && a->body == b->body &&
-         a->attempt == b->attempt && memcmp(a->run_id, b->run_id, 16) == 0 &&
-         memcmp(a->hash, b->hash, 32) == 0 && memcmp(a->model, b->model, 16) == 0;
+         a->attempt == b->attempt && a->sensor_crc == b->sensor_crc &&
+         memcmp(a->run_id, b->run_id, 16) == 0 && memcmp(a->hash, b->hash, 32) == 0 &&
+         memcmp(a->model, b->model, 16) == 0;
 }
 
 bool nvm_begin(app_t* app, uint32_t commit_id, odt_error_t* err) {

@@ -26,6 +26,7 @@ BoardRig::BoardRig(RigOptions options)
     auto* rig = static_cast<BoardRig*>(ctx);
     n = static_cast<std::uint32_t>(std::min<std::size_t>(n, rig->room_));
     if (rig->room_ != SIZE_MAX) rig->room_ -= n;
+    rig->raw.append(reinterpret_cast<const char*>(data), n);
     const std::uint8_t* at = data;
     std::size_t left = n;
     frame_t f;
@@ -50,6 +51,7 @@ BoardRig::BoardRig(RigOptions options)
   if (options_.can_reset) {
     hal_.reset = [](void* ctx) { static_cast<BoardRig*>(ctx)->reset_ = true; };
   }
+  hal_.led = [](void* ctx, bool on) { static_cast<BoardRig*>(ctx)->led = on; };
   hal_.sensor = options_.sensor;
   if (options_.has_button)
     hal_.button = [](void* ctx) { return static_cast<BoardRig*>(ctx)->button; };

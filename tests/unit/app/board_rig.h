@@ -93,6 +93,8 @@ class BoardRig {
 
   std::vector<std::pair<std::uint32_t, pb::Event>> events;  // as they came
   std::vector<std::string> logs;
+  std::string raw;   // every byte that the board has sent
+  bool led = false;  // lit
 
   std::uint32_t step_us = 100;
   bool button = false;        // pressed

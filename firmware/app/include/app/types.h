@@ -260,8 +260,9 @@ typedef struct {
   uint32_t sequence; /* 0: none */
   uint8_t kind;      /* odt.device.v1.NvmKind */
   uint8_t flags;
-  uint32_t body, crc;                     /* bytes behind the head, their CRC-32 */
-  uint32_t classes, image, content, best; /* bytes of each part, in this order */
+  uint32_t body, crc;                             /* bytes behind the head, their CRC-32 */
+  uint32_t classes, image, content, best, sensor; /* bytes of each part, in this order */
+  uint32_t sensor_crc;                            /* of the last part */
   uint32_t step, attempt;
   uint32_t writes; /* of the slot, this one included */
   uint8_t run_id[16], hash[32], model[16];
