@@ -32,6 +32,18 @@ std::string labels_text(const v1::Board& board) {
   return out.empty() ? "-" : out;
 }
 
+// Where boards answer whose uid another live board has; those that dial in are listed while they
+// come again.
+std::vector<std::pair<std::string, v1::Reason>> quarantined_of(Context& context) {
+  std::vector<std::pair<std::string, v1::Reason>> out;
+  const auto ports = context.call<v1::ListPortsResponse>(v1::ListPortsRequest());
+  if (!ports.ok()) return out;
+  for (const auto& port : ports->ports())
+    if (port.reason().code() == "DUPLICATE_UID")
+      out.emplace_back(clean(port.path()), port.reason());
+  return out;
+}
+
 Status list(Context& context, const std::string& filter) {
   ODT_ASSIGN(Client * client, context.client());
   v1::ListBoardsRequest request;
@@ -52,6 +64,8 @@ Status list(Context& context, const std::string& filter) {
                hex(b.uid())});
   context.print(table);
   if (boards.empty()) context.note("no boards yet; 'odtctl port list' shows where one could be");
+  for (const auto& [place, why] : quarantined_of(context))
+    context.note("quarantined: " + place + ": " + why.text() + ". " + why.remedy());
   return {};
 }
 
@@ -247,6 +261,7 @@ void add_port(CLI::App& app, Context& context) {
   port->require_subcommand(1);
   const auto path = std::make_shared<std::string>();
   const auto baud = std::make_shared<std::uint32_t>(0);
+  const auto expect = std::make_shared<std::string>();
   const auto show_port = [&context](const v1::Port& p) {
     if (context.json) context.print_json(p);
     context.say(p.path() + "  " + port_word(p.state()) + (p.adopted() ? "  adopted" : ""));
@@ -266,7 +281,8 @@ void add_port(CLI::App& app, Context& context) {
         if (p.usb_vid() != 0) std::snprintf(usb, sizeof usb, "%04x:%04x", p.usb_vid(), p.usb_pid());
         table.add(
             {p.path(), port_word(p.state()),
-             p.adopted() ? "adopted" : (p.allowed() ? "allowed" : "no"),
+             std::string(p.adopted() ? "adopted" : (p.allowed() ? "allowed" : "no")) +
+                 (p.expect_uid().empty() ? "" : " for " + hex(p.expect_uid())),
              p.board_uid().empty() ? "-" : hex(p.board_uid()), usb,
              p.description().empty() ? "-" : p.description(),
              p.reason().text() + (p.reason().remedy().empty() ? "" : "; ") + p.reason().remedy()});
@@ -279,11 +295,21 @@ void add_port(CLI::App& app, Context& context) {
   sub = port->add_subcommand("adopt", "Open this port from now on");
   sub->add_option("PATH", *path, "/dev/tty..., or tcp:host:port to dial")->required();
   sub->add_option("--baud", *baud, "Only this baud rate");
-  sub->callback([&context, path, baud, show_port] {
-    context.action = [&context, path, baud, show_port]() -> Status {
+  sub->add_option("--expect-uid", *expect,
+                  "Whole uid of the board that belongs there: another one stays outside");
+  sub->callback([&context, path, baud, expect, show_port] {
+    context.action = [&context, path, baud, expect, show_port]() -> Status {
       v1::AdoptPortRequest request;
       request.set_path(*path);
       request.set_baud(*baud);
+      if (!expect->empty()) {
+        const auto uid = from_hex(*expect);
+        if (!uid.ok() || uid->size() < 8 || uid->size() > 16)
+          return absl::InvalidArgumentError("--expect-uid '" + clean(*expect) +
+                                            "' is not a uid: 16 to 32 hex digits, as 'odtctl "
+                                            "board list' shows");
+        request.set_expect_uid(std::string(uid->begin(), uid->end()));
+      }
       ODT_ASSIGN(const auto response, context.call<v1::AdoptPortResponse>(request));
       show_port(response.port());
       return {};

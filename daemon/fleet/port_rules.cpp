@@ -1,10 +1,13 @@
 #include "fleet/port_rules.h"
 
 #include <fnmatch.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <cctype>
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 
 namespace odt::fleet {
 const SerialRule* match_rule(const std::vector<SerialRule>& rules, const model::Port& port) {
@@ -66,6 +69,25 @@ Result<HostPort> parse_host_port(const std::string& text) {
     return absl::InvalidArgumentError("'" + text + "' is not host:port (port 0 to 65535)");
   out.port = static_cast<std::uint16_t>(port);
   return out;
+}
+
+std::string not_a_port(const std::string& path) {
+  struct stat st {};
+  if (path.empty() || path.front() != '/' || ::stat(path.c_str(), &st) != 0) return {};
+  std::string is = "'" + path.substr(0, 64) + "' is ";
+  for (char& c : is)
+    if (c < ' ' || c > '~') c = '_';
+  if (S_ISREG(st.st_mode)) return is + "a regular file, not a serial port";
+  if (S_ISDIR(st.st_mode)) return is + "a folder, not a serial port";
+  if (!S_ISCHR(st.st_mode)) return is + "not a serial port";
+  // Pseudo terminals have no entry there; nor has anything where /sys is not mounted.
+  const std::string entry = "/sys/dev/char/" + std::to_string(major(st.st_rdev)) + ":" +
+                            std::to_string(minor(st.st_rdev)) + "/subsystem";
+  std::error_code none;
+  const auto subsystem = std::filesystem::read_symlink(entry, none);
+  if (none || subsystem.filename() == "tty") return {};
+  return is + "a device of the kind '" + sanitize_name(subsystem.filename().string()) +
+         "', not a serial port";
 }
 
 std::string sanitize_name(const std::string& text, std::size_t max) {

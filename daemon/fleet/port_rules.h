@@ -8,6 +8,9 @@
 // Which ports may be opened, and names of endpoints.
 namespace odt::fleet {
 
+// A duplicate that dials in is shown this long after it last came.
+inline constexpr std::chrono::seconds kShowTurned{30};
+
 // The first rule that allows the port, or nullptr.
 const SerialRule* match_rule(const std::vector<SerialRule>& rules, const model::Port& port);
 
@@ -29,6 +32,10 @@ struct HostPort {
   std::uint16_t port = 0;
 };
 Result<HostPort> parse_host_port(const std::string& text);
+
+// Why an existing path cannot be a serial port ("'/etc/passwd' is a regular file, ..."); empty: it
+// may be one, or is not there yet.
+std::string not_a_port(const std::string& path);
 
 // Keeps letters, digits and "._-"; anything else becomes '_'; at most `max` characters.
 std::string sanitize_name(const std::string& text, std::size_t max = 32);

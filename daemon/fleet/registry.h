@@ -114,6 +114,11 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
     bool present = false;     // seen by the last scan
     bool configured = false;  // tcp_dial
   };
+  // A duplicate that dials in, which has no port of its own: shown while it comes again.
+  struct Turned {
+    model::Port port;
+    std::chrono::steady_clock::time_point seen;
+  };
 
   asio::awaitable<void> admit(std::string endpoint, std::shared_ptr<session::BoardSession> session);
   asio::awaitable<bool> answers(std::shared_ptr<session::BoardSession> session);
@@ -152,6 +157,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   LogFn log_;
   std::map<BoardUid, BoardEntry> boards_;
   std::map<std::string, PortEntry> ports_;
+  std::map<std::string, Turned> turned_away_;  // by place and uid
   std::vector<std::unique_ptr<session::LinkRunner>> listeners_;
   std::shared_ptr<link::TlsContext> listen_tls_;
   std::map<std::string, std::int64_t> warned_us_;  // place, code and uid -> last warning

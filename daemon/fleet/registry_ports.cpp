@@ -289,6 +289,9 @@ asio::awaitable<Result<model::Port>> Registry::adopt(CallContext ctx, std::strin
       co_return with_reason(absl::FailedPreconditionError("TLS is not set up"), "TLS_NOT_SET_UP",
                             "Set boards.tls_cert, tls_key and tls_client_ca, or "
                             "boards.tls_psk_file, in odtd.toml and restart odtd.");
+  } else if (const auto why = not_a_port(path); !why.empty()) {
+    co_return with_reason(absl::InvalidArgumentError(why), "BAD_PORT",
+                          "Take a path from the port list, e.g. /dev/ttyACM0.");
   } else if (path.size() < 2 || path.front() != '/') {
     co_return with_reason(
         absl::InvalidArgumentError("'" + sanitize_name(path, 64) +
@@ -385,6 +388,9 @@ std::vector<model::Port> Registry::ports() const {
   std::vector<model::Port> out;
   out.reserve(ports_.size());
   for (const auto& [path, entry] : ports_) out.push_back(entry.port);
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& [place, turned] : turned_away_)
+    if (now - turned.seen < kShowTurned) out.push_back(turned.port);
   return out;
 }
 

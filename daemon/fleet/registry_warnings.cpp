@@ -69,12 +69,25 @@ asio::awaitable<bool> Registry::answers(std::shared_ptr<session::BoardSession> s
 asio::awaitable<void> Registry::quarantine(std::string endpoint, BoardUid uid,
                                            std::string held_by) {
   const auto self = shared_from_this();
-  const model::Reason reason{
-      "DUPLICATE_UID", "board " + uid.hex() + " answers here and on " + held_by,
-      "Two boards report the same chip uid, or one board is connected twice: unplug one."};
+  const model::Reason reason{"DUPLICATE_UID",
+                             "board " + uid.hex() + " answers here and on " + held_by,
+                             "Two boards report the same chip uid, or one board is connected "
+                             "twice: unplug one; the first stays in use."};
   if (const auto port = ports_.find(endpoint); port != ports_.end()) {
     port->second.port.state = model::PortState::kError;
     port->second.port.reason = reason;
+  } else {
+    constexpr std::size_t kMost = 64;
+    const auto now = steady_clock::now();
+    std::erase_if(turned_away_,
+                  [now](const auto& t) { return now - t.second.seen >= kShowTurned; });
+    model::Port shown;
+    shown.path = place_of(endpoint);
+    shown.description = "a board that dials in";
+    shown.state = model::PortState::kError;
+    shown.board_uid = uid;
+    shown.reason = reason;
+    if (turned_away_.size() < kMost) turned_away_[shown.path + " " + uid.hex()] = {shown, now};
   }
   dirty_ = true;
   co_await warn(endpoint, reason, uid);

@@ -148,6 +148,11 @@ TEST_F(RegistryTest, ADuplicateThatDialsInAgainIsWarnedOfOnce) {
   }
   EXPECT_TRUE(rig.wait_until([&] { return warnings > 0; }));
   EXPECT_EQ(warnings, 1);
+  // Shown as one place, whatever the port number.
+  EXPECT_TRUE(rig.wait_until([&] { return port_in_view(rig, "tcp-in:127.0.0.1").has_value(); }));
+  const auto shown = port_in_view(rig, "tcp-in:127.0.0.1");
+  EXPECT_EQ(shown->reason.code, "DUPLICATE_UID");
+  EXPECT_EQ(shown->board_uid, two->uid);
 }
 
 TEST_F(RegistryTest, LabelsOfABoardAreLimitedInAll) {
@@ -243,6 +248,12 @@ TEST_F(RegistryTest, AdoptionIsKeptOverARestart) {
     auto bad = rig.ask<model::Port>(
         [&](Done<model::Port> done) { rig.fleet().adopt_port(rig.ctx(), "COM3", 0, {}, done); });
     EXPECT_EQ(bad.status().code(), absl::StatusCode::kInvalidArgument);
+    for (const char* path : {"/etc/passwd", "/etc", "/dev/null"}) {
+      bad = rig.ask<model::Port>(
+          [&](Done<model::Port> done) { rig.fleet().adopt_port(rig.ctx(), path, 0, {}, done); });
+      EXPECT_EQ(reason_of(bad.status()), "BAD_PORT") << path;
+      EXPECT_FALSE(port_in_view(rig, path).has_value());
+    }
   }
   Rig rig(library);
   plug(rig, {serial("/dev/ttyUSB0", 0x1a86, 0x7523)});
