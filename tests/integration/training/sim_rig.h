@@ -104,6 +104,7 @@ class SimBoard {
   }
   void start() { process_ = ChildProcess(options_); }
   void kill() { process_.end(); }
+  void signal(int number) { process_.kill(number); }
   BoardUid uid;
 
  private:

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "sim_rig.h"
 
@@ -135,6 +136,39 @@ TEST_F(SimRunTest, PowerCycledBoardEndsInTheSameState) {
     EXPECT_EQ(rig.run(run->id).final_state_hash, expected);
     EXPECT_EQ(rig.run(run->id).attempt, 2u);
   }
+}
+
+// The first process stands still, its connection as open as before: nobody waits for it, and what
+// the second is given the first never sees.
+TEST_F(SimRunTest, Report09_AStoppedBoardLosesItsUidToTheOneThatAnswers) {
+  SimRig rig(dir, port);
+  SimBoard first(1, port);
+  ASSERT_TRUE(rig.wait_online(first.uid));
+  const auto endpoint = [&] {
+    for (const auto& b : rig.fleet().view()->boards)
+      if (b.uid == first.uid && b.status == model::BoardStatus::kOnline) return b.link.endpoint;
+    return std::string();
+  };
+  ASSERT_TRUE(rig.wait_until([&] { return !endpoint().empty(); }));
+  const std::string of_first = endpoint();
+  first.signal(SIGSTOP);
+  SimBoard second(1, port);
+  ASSERT_TRUE(rig.wait_until([&] { return !endpoint().empty() && endpoint() != of_first; }));
+  const std::string of_second = endpoint();
+  auto run = rig.create(adapt(first.uid));
+  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_TRUE(rig.wait_state(run->id, RunState::kSucceeded)) << rig.run(run->id).reason.text;
+  EXPECT_EQ(rig.run(run->id).attempt, 1u);
+  // Awake again it finds its place taken, and keeps knocking.
+  first.signal(SIGCONT);
+  std::this_thread::sleep_for(2s);
+  EXPECT_EQ(endpoint(), of_second);
+  second.kill();
+  ASSERT_TRUE(rig.wait_until([&] { return !endpoint().empty() && endpoint() != of_second; }));
+  const auto pulled = rig.ask<model::Snapshot>([&](Done<model::Snapshot> done) {
+    rig.fleet().pull_weights(rig.ctx(), first.uid, "", std::move(done));
+  });
+  EXPECT_FALSE(pulled.ok()) << "it was given a model while it stood still";
 }
 
 TEST_F(SimRunTest, RestartedDaemonGoesOnByItself) {
