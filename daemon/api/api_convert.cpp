@@ -137,6 +137,7 @@ v1::Port to_proto(const model::Port& port) {
   out.set_allowed(port.allowed);
   out.set_board_uid(port.board_uid.str());
   out.set_baud(port.baud);
+  out.set_expect_uid(port.expect_uid.str());
   set_reason(port.reason, out.mutable_reason());
   set_meta(port.meta, out.mutable_meta());
   return out;
@@ -320,6 +321,7 @@ v1::RunSpec to_proto(const model::RunSpec& spec) {
   out.set_board_uid(spec.board_uid.str());
   out.set_model_hash(id_bytes(spec.model_hash));
   out.set_dataset_id(id_bytes(spec.dataset_id));
+  out.set_captured(spec.captured);
   *out.mutable_hyper() = to_proto(spec.hyper);
   out.set_start_snapshot(id_bytes(spec.start_snapshot));
   out.set_evaluate(spec.evaluate);

@@ -172,7 +172,12 @@ Result<model::RunSpec> from_proto(const v1::RunSpec& in) {
   model::RunSpec out;
   ODT_ASSIGN(out.board_uid, uid_field(in.board_uid(), "spec.board_uid"));
   ODT_ASSIGN(out.model_hash, hash_field(in.model_hash(), "spec.model_hash"));
-  ODT_ASSIGN(out.dataset_id, uuid_field(in.dataset_id(), "spec.dataset_id"));
+  out.captured = in.captured();
+  if (out.captured && !in.dataset_id().empty())
+    return bad_field("spec.dataset_id", "given", "captured: the samples are the board's own");
+  if (!out.captured) {
+    ODT_ASSIGN(out.dataset_id, uuid_field(in.dataset_id(), "spec.dataset_id"));
+  }
   ODT_ASSIGN(out.hyper, from_proto(in.hyper(), "spec.hyper"));
   ODT_ASSIGN(out.start_snapshot, optional_hash_field(in.start_snapshot(), "spec.start_snapshot"));
   out.evaluate = in.evaluate();

@@ -18,6 +18,10 @@ namespace {
 
 namespace v1 = api::v1;
 
+std::string data_word(const Names& names, const v1::RunSpec& spec) {
+  return spec.captured() ? "(captured)" : names.dataset(spec.dataset_id());
+}
+
 Status list(Context& context, const std::string& filter) {
   ODT_ASSIGN(Client * client, context.client());
   v1::ListRunsRequest request;
@@ -33,7 +37,7 @@ Status list(Context& context, const std::string& filter) {
   for (const auto& r : runs) {
     out.push_back(to_json(r));
     table.add({short_key(r.id(), keys), state_word(r.state()), names.board(r.spec().board_uid()),
-               names.model(r.spec().model_hash()), names.dataset(r.spec().dataset_id()),
+               names.model(r.spec().model_hash()), data_word(names, r.spec()),
                std::to_string(r.epochs_done()), absl::StrCat(r.steps_done(), "/", r.steps_total()),
                score_text(r.heldout_best(), r.heldout_best_loss(), r.outputs()),
                score_text(r.before(), r.before_loss(), r.outputs()) + " -> " +
@@ -69,6 +73,13 @@ std::string hyper_text(const v1::HyperParams& h) {
   return out;
 }
 
+std::string replay_word(v1::Run::ReplayVerdict verdict) {
+  if (verdict == v1::Run::REPLAY_VERDICT_UNSPECIFIED) return "not done";
+  if (verdict == v1::Run::REPLAY_VERDICT_NOT_POSSIBLE)
+    return "not possible: the samples that the board captured never left it";
+  return without_prefix(v1::Run::ReplayVerdict_Name(verdict), "REPLAY_VERDICT_");
+}
+
 Status show(Context& context, const std::string& word) {
   ODT_ASSIGN(const v1::Run r, find_run(context, word));
   if (context.json) {
@@ -80,7 +91,7 @@ Status show(Context& context, const std::string& word) {
   table.add({"name", r.spec().name().empty() ? "-" : r.spec().name()});
   table.add({"board", names.board(r.spec().board_uid())});
   table.add({"model", names.model(r.spec().model_hash())});
-  table.add({"data", names.dataset(r.spec().dataset_id())});
+  table.add({"data", data_word(names, r.spec())});
   table.add({"attempt", std::to_string(r.attempt())});
   table.add({"steps", absl::StrCat(r.steps_done(), " of ", r.steps_total())});
   table.add({"rules", hyper_text(r.effective())});
@@ -92,10 +103,7 @@ Status show(Context& context, const std::string& word) {
   if (r.eta_time_us() != 0) table.add({"ends", eta_text(r)});
   if (!r.verdict_text().empty()) table.add({"guard", r.verdict_text()});
   for (const auto& warning : r.warnings()) table.add({"warning", warning.text()});
-  const auto verdict = v1::Run::ReplayVerdict_Name(r.replay());
-  table.add({"replay", r.replay() == v1::Run::REPLAY_VERDICT_UNSPECIFIED
-                           ? "not done"
-                           : without_prefix(verdict, "REPLAY_VERDICT_")});
+  table.add({"replay", replay_word(r.replay())});
   if (!r.reason().text().empty())
     table.add({"why", r.reason().text() + (r.reason().remedy().empty() ? "" : "; ") +
                           r.reason().remedy()});

@@ -33,7 +33,7 @@ struct Options {
   std::uint32_t telemetry_every = 0, checkpoint_epochs = 0, commit_every = 0, resume_deadline_s = 0;
   std::int32_t priority = 0;
   bool streamed = false, best_on_host = false, no_guard = false, evaluate = false, detach = false,
-       dry_run = false;
+       dry_run = false, captured = false;
 };
 
 template <typename Enum>
@@ -134,6 +134,10 @@ void fill_hyper(const CLI::App& verb, const Options& o, v1::HyperParams& h) {
 }
 
 Result<v1::CreateRunRequest> build(const CLI::App& verb, const Options& o, Context& context) {
+  if (o.captured == !o.data.empty())
+    return absl::InvalidArgumentError(
+        o.captured ? "--captured and --data: a run is on the one or the other"
+                   : "on what? Give --data, or --captured for the samples that the board captured");
   if (o.mu_weight.size() != 0 && o.mu_weight.size() != 1 && o.mu_weight.size() != 3)
     return absl::InvalidArgumentError(
         absl::StrCat("--mu-weight has ", o.mu_weight.size(),
@@ -142,7 +146,6 @@ Result<v1::CreateRunRequest> build(const CLI::App& verb, const Options& o, Conte
   v1::RunSpec& spec = *request.mutable_spec();
   ODT_ASSIGN(const v1::Board board, find_board(context, o.board));
   ODT_ASSIGN(const v1::Model model, find_model(context, o.model));
-  ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
   if (!o.layer_k.empty() && model.trainable_layers() != 0 &&
       o.layer_k.size() != model.trainable_layers())
     return absl::InvalidArgumentError(absl::StrCat(
@@ -150,7 +153,12 @@ Result<v1::CreateRunRequest> build(const CLI::App& verb, const Options& o, Conte
         model.trainable_layers(), " trainable layers: give one for each, 0 for that of --k"));
   spec.set_board_uid(board.uid());
   spec.set_model_hash(model.hash());
-  spec.set_dataset_id(dataset.id());
+  if (o.captured) {
+    spec.set_captured(true);
+  } else {
+    ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
+    spec.set_dataset_id(dataset.id());
+  }
   if (!o.start.empty()) {
     ODT_ASSIGN(const v1::Snapshot start, find_snapshot(context, o.start));
     spec.set_start_snapshot(start.hash());
@@ -229,7 +237,8 @@ Status train(const CLI::App& verb, const Options& o, Context& context) {
     context.say("run " + hex(run.id()) + " " + state_word(run.state()));
     return {};
   }
-  context.say("run " + hex(run.id()) + "  " + o.model + " on " + o.board + " with " + o.data);
+  context.say("run " + hex(run.id()) + "  " + o.model + " on " + o.board + " with " +
+              (o.captured ? "what it captured" : o.data));
   return follow_run(context, run.id());
 }
 
@@ -287,7 +296,9 @@ void add_train(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("train", "Train a model on a board and watch it learn");
   verb->add_option("--board", o->board, "Name, or beginning of the uid")->required();
   verb->add_option("--model", o->model, "Name, or beginning of the hash")->required();
-  verb->add_option("--data", o->data, "Name, or beginning of the id")->required();
+  verb->add_option("--data", o->data, "Name, or beginning of the id");
+  verb->add_flag("--captured", o->captured,
+                 "On the windows that the board captured and labelled, which stay there");
   verb->add_option("--name", o->name, "Of the run");
   verb->add_option("--start", o->start, "Begin with this snapshot (alias or hash)");
   verb->add_option("--resume-deadline", o->resume_deadline_s, "Seconds to wait for a lost board");

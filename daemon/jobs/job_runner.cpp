@@ -278,6 +278,12 @@ void JobRunner::replay(CallContext ctx, Uuid run, Done<Job> done) {
       [run](ControlStore& store) -> Status {
         model::Run r;
         ODT_ASSIGN(r, store.run(run));
+        if (r.spec.captured)
+          return with_reason(
+              absl::FailedPreconditionError("run " + run.hex() +
+                                            " cannot be replayed: it trained on samples that the "
+                                            "board captured, which never left it"),
+              "CAPTURED_SAMPLES", "Replay runs on datasets.");
         if (model::is_final(r.state)) return absl::OkStatus();
         return absl::FailedPreconditionError("run " + run.hex() +
                                              " has not ended; replay it when it has");

@@ -60,6 +60,8 @@ struct DeviceState {
 
 // Bit of HelloInfo.caps: non-volatile memory.
 inline constexpr std::uint32_t kCapNvm = 1u << 7;
+// Windows of a sensor, kept as samples.
+inline constexpr std::uint32_t kCapCapture = 1u << 15;
 
 enum class NvmKind : std::uint8_t { kNone = 0, kImage = 1, kWeights = 2, kState = 3 };
 

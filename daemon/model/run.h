@@ -32,7 +32,12 @@ enum class ShiftSource : std::uint8_t { kUnspecified = 0, kExact = 1, kStale = 2
 // Adaptive precision (rule 1.12): off, or where its checks are.
 enum class AptMode : std::uint8_t { kUnspecified = 0, kQuarters = 1, kEpochs = 2 };
 enum class Policy : std::uint8_t { kUnspecified = 0, kAuto = 1, kFixed = 2 };
-enum class ReplayVerdict : std::uint8_t { kUnspecified = 0, kEqual = 1, kDifferent = 2 };
+enum class ReplayVerdict : std::uint8_t {
+  kUnspecified = 0,
+  kEqual = 1,
+  kDifferent = 2,
+  kNotPossible = 3  // of captured samples
+};
 
 struct HyperParams {
   Policy policy = Policy::kUnspecified;
@@ -93,6 +98,7 @@ struct RunSpec {
   std::string name;
   std::uint32_t resume_deadline_s = 0;
   std::int32_t priority = 0;
+  bool captured = false;  // on the samples that the board captured; no dataset
   bool operator==(const RunSpec&) const = default;
 };
 
@@ -158,6 +164,8 @@ struct Run {
   std::vector<Steer> steering;        // what the board was told, in order
   std::string placement;              // what the board holds and why, for people
   std::vector<NvmPoint> nvm_points;   // the last few commits, oldest first
+  Hash captured_set;                  // of a captured run's samples; zero: not settled yet
+  std::uint32_t captured_heldout = 0;
   Uuid retry_of;
   std::int32_t priority = 0;
   std::int64_t queue_rank = 0;

@@ -301,6 +301,7 @@ void fields(V& f, model::RunSpec& v) {
   f("name", v.name);
   f("resume_deadline_s", v.resume_deadline_s);
   f("priority", v.priority);
+  f("captured", v.captured);
 }
 template <typename V>
 void fields(V& f, model::RunTiming& v) {
@@ -348,6 +349,8 @@ void fields(V& f, model::Run& v) {
   f("nvm_points", v.nvm_points);
   f("pinned", v.pinned);
   f("attempt_step", v.attempt_step);
+  f("captured_set", v.captured_set);
+  f("captured_heldout", v.captured_heldout);
   f("retry_of", v.retry_of);
   f("priority", v.priority);
   f("queue_rank", v.queue_rank);

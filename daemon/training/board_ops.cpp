@@ -187,6 +187,25 @@ asio::awaitable<Result<EvalOutcome>> evaluate_streamed(Env& env, Session session
   co_return out;
 }
 
+asio::awaitable<Result<EvalOutcome>> evaluate_resident(Session session, std::uint32_t eval_id,
+                                                       model::SampleRole role, StopFn stop) {
+  constexpr std::chrono::milliseconds kAskAgain{50};
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  auto report = co_await session->evaluate(eval_id, role, 0);
+  while (report.ok() && !report->done) {
+    if (stop && stop()) co_return absl::CancelledError("the evaluation was stopped");
+    timer.expires_after(kAskAgain);
+    boost::system::error_code ignored;
+    co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    report = co_await session->get_eval(eval_id);
+  }
+  if (!report.ok()) co_return report.status();
+  EvalOutcome out;
+  out.eval_id = eval_id;
+  out.report = *report;
+  co_return out;
+}
+
 model::Scores summary_of(std::vector<std::uint64_t> scores, Hash blob) {
   std::sort(scores.begin(), scores.end());
   const std::size_t n = scores.size();

@@ -61,6 +61,10 @@ asio::awaitable<Result<EvalOutcome>> evaluate_streamed(
     Env& env, Session session, data::SampleSet set, StopFn stop,
     std::function<void(std::uint32_t)> progress = {}, bool each = false);
 
+// Of samples that the board holds: its captured ones.
+asio::awaitable<Result<EvalOutcome>> evaluate_resident(Session session, std::uint32_t eval_id,
+                                                       model::SampleRole role, StopFn stop);
+
 // At least one score.
 model::Scores summary_of(std::vector<std::uint64_t> scores, Hash blob);
 

@@ -11,7 +11,6 @@
 namespace odt::training {
 namespace {
 
-constexpr std::uint32_t kCapCapture = 1u << 15;
 constexpr std::size_t kMaxChannels = 8;
 
 Status no_scale(std::string text) {
@@ -154,7 +153,7 @@ asio::awaitable<Result<model::CaptureState>> Orchestrator::Impl::capture(
   auto found = require_session(uid);
   if (!found.ok()) co_return found.status();
   const Session session = *found;
-  if ((session->hello().caps & kCapCapture) == 0)
+  if ((session->hello().caps & model::kCapCapture) == 0)
     co_return with_reason(absl::UnimplementedError("this board's firmware takes no windows"),
                           "BOARD_CAPS", "Use a board whose firmware is built with capture.");
   if (auto* start = std::get_if<FleetControl::StartCapture>(&act)) {

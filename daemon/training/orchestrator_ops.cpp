@@ -40,6 +40,11 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::make_run(CallContext ctx
         co_await env_->control.call([known](store::ControlStore& s) { return s.run(known); });
     co_return run;
   }
+  // What runs before it could not leave the samples where they are.
+  if (asked.captured) {
+    auto free = require_free(asked.board_uid);
+    if (!free.ok()) co_return free;
+  }
   auto spec = std::make_shared<model::RunSpec>(std::move(asked));
   auto guess = std::make_shared<model::HyperParams>();
   auto parts = co_await check_run(*env_, spec, guess);
@@ -47,6 +52,7 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::make_run(CallContext ctx
   model::Run run;
   run.spec = *spec;
   run.train_samples = parts->dataset.train;
+  if (run.spec.captured) run.replay = model::ReplayVerdict::kNotPossible;
   run.outputs = parts->model.outputs;
   run.rules_version = parts->board.rules_version;
   run.priority = spec->priority;

@@ -131,6 +131,14 @@ Status check_caps(const model::Model& model, const model::Board& board) {
                 "NO_CAPABILITY", "Use firmware that can.");
 }
 
+asio::awaitable<Result<model::Dataset>> find_dataset(Env& env, Uuid id) {
+  auto dataset = co_await env.control.call([id](store::ControlStore& s) { return s.dataset(id); });
+  if (absl::IsNotFound(dataset.status()))
+    co_return refuse(absl::NotFoundError("dataset " + id.hex() + " is not known"),
+                     "DATASET_NOT_FOUND", "List the datasets: odtctl data list.");
+  co_return dataset;
+}
+
 }  // namespace
 
 asio::awaitable<Result<model::Model>> find_model(Env& env, Hash hash) {
@@ -255,15 +263,15 @@ asio::awaitable<Result<RunParts>> check_run(Env& env, std::shared_ptr<model::Run
   // What its image takes, where nobody says otherwise.
   if (spec->hyper.rule_set == model::RuleSet::kUnspecified && parts.model.arithmetic == 1)
     spec->hyper.rule_set = model::RuleSet::kDfp16;
-  const Uuid dataset_id = spec->dataset_id;
-  auto dataset = co_await env.control.call(
-      [dataset_id](store::ControlStore& s) { return s.dataset(dataset_id); });
-  if (!dataset.ok()) {
-    if (!absl::IsNotFound(dataset.status())) co_return dataset.status();
-    co_return refuse(absl::NotFoundError("dataset " + dataset_id.hex() + " is not known"),
-                     "DATASET_NOT_FOUND", "List the datasets: odtctl data list.");
+  if (spec->captured) {
+    auto captured = co_await check_captured(env, spec, parts.board, parts.model);
+    if (!captured.ok()) co_return captured.status();
+    parts.dataset = std::move(*captured);
+  } else {
+    auto dataset = co_await find_dataset(env, spec->dataset_id);
+    if (!dataset.ok()) co_return dataset.status();
+    parts.dataset = std::move(*dataset);
   }
-  parts.dataset = std::move(*dataset);
   Status ok = check_shapes(parts.model, parts.dataset, spec->evaluate);
   if (!ok.ok()) co_return ok;
   if (!spec->start_snapshot.is_zero()) {

@@ -25,6 +25,14 @@ std::vector<model::Reason> sample_warnings(const RunParts& parts, const model::H
 // NOT_FOUND.
 asio::awaitable<Result<model::Model>> find_model(Env& env, Hash hash);
 
+// A run on captured samples (run_captured.cpp): asks the board, which has to be there. Pins what
+// such a run can be in spec.hyper; the answer stands for its samples as a dataset would.
+asio::awaitable<Result<model::Dataset>> check_captured(Env& env,
+                                                       std::shared_ptr<model::RunSpec> spec,
+                                                       model::Board board, model::Model model);
+model::Dataset captured_dataset(const model::Model& model, std::uint32_t train,
+                                std::uint32_t heldout);
+
 // The parts that need no store.
 Status check_shapes(const model::Model& model, const model::Dataset& dataset, bool evaluate);
 Status check_settings(const RunParts& parts, const model::HyperParams& asked,

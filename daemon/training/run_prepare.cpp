@@ -24,16 +24,22 @@ asio::awaitable<Status> RunTask::load_library() {
   const Hash hash = run_.spec.model_hash;
   auto model = co_await find_model(*env_, hash);
   if (!model.ok()) co_return missing(model.status(), "model of the run");
+  if (captured()) {
+    dataset_ = captured_dataset(*model, run_.train_samples, run_.captured_heldout);
+    model_ = std::move(*model);
+    co_return absl::OkStatus();
+  }
   const Uuid id = run_.spec.dataset_id;
   auto dataset =
       co_await env_->control.call([id](store::ControlStore& s) { return s.dataset(id); });
   if (!dataset.ok()) co_return missing(dataset.status(), "dataset of the run");
-  model_ = std::move(*model);
   dataset_ = std::move(*dataset);
+  model_ = std::move(*model);
   co_return absl::OkStatus();
 }
 
 asio::awaitable<Status> RunTask::derive_samples() {
+  if (captured()) co_return absl::OkStatus();
   const bool frozen = form() != Form::kRaw;
   slot_.exclusive.renew(kDeriveTime);  // a job with a deadline of its own
   if (frozen != sets_frozen_ || !derived_) {
@@ -140,10 +146,11 @@ asio::awaitable<Status> RunTask::begin_attempt(bool again) {
 }
 
 asio::awaitable<Status> RunTask::prepare(Session session, model::DeviceState state) {
-  auto kept = co_await keep_before_start(session, state);
-  if (!kept.ok()) co_return kept;
+  auto done = co_await keep_before_start(session, state);
+  if (done.ok() && captured()) done = co_await take_captured(session);
+  if (!done.ok()) co_return done;
   nvm_ = co_await nvm_offer(session, state);
-  auto done = co_await begin_attempt();
+  done = co_await begin_attempt();
   if (!done.ok()) co_return done;
   image_loaded_ = Hash{};
   if (nvm_) {
@@ -210,7 +217,11 @@ asio::awaitable<Status> RunTask::measure_first(Session session) {
 asio::awaitable<Status> RunTask::put_model(Session session) {
   auto now = co_await session->get_state(false);
   if (!now.ok()) co_return now.status();
-  auto done = co_await load_image(*env_, session, *now, image_hash());
+  Status done = absl::OkStatus();
+  if (captured())
+    done = co_await fresh_weights(session);
+  else
+    done = co_await load_image(*env_, session, *now, image_hash());
   if (!done.ok()) co_return done;
   image_loaded_ = image_hash();
   if (run_.checkpoint_state.is_zero()) done = co_await push_start_snapshot(session);
@@ -258,7 +269,7 @@ asio::awaitable<Status> RunTask::push_start_snapshot(Session session) {
 
 asio::awaitable<Status> RunTask::measure_start(Session session) {
   const bool heldout =
-      !heldout_.empty() && run_.heldout_start.total == 0 && run_.heldout_start_loss.count == 0;
+      heldout_count() != 0 && run_.heldout_start.total == 0 && run_.heldout_start_loss.count == 0;
   const bool test =
       run_.spec.evaluate && !test_.empty() && run_.before.total == 0 && run_.before_loss.count == 0;
   const bool train = judges_by_training() && train_start_.total == 0;
@@ -267,7 +278,7 @@ asio::awaitable<Status> RunTask::measure_start(Session session) {
                           has_classes() ? "accuracy before training" : "loss before training");
   if (!done.ok()) co_return done;
   if (heldout) {
-    auto outcome = co_await evaluate_measured(session, heldout_);
+    auto outcome = co_await evaluate_set(session, model::SampleRole::kHeldout);
     if (!outcome.ok()) co_return outcome.status();
     Measured now = measured(outcome->report);
     now.loss.sum = std::min(now.loss.sum, kMaxGuardLoss);
@@ -280,7 +291,7 @@ asio::awaitable<Status> RunTask::measure_start(Session session) {
     if (!done.ok()) co_return done;
   }
   if (train) {
-    auto outcome = co_await evaluate_measured(session, train_);
+    auto outcome = co_await evaluate_set(session, model::SampleRole::kTrain);
     if (!outcome.ok()) co_return outcome.status();
     train_start_ = outcome->report.accuracy;
   }
@@ -302,7 +313,7 @@ asio::awaitable<Status> RunTask::measure_start(Session session) {
 
 bool RunTask::judges_by_training() const {
   return has_classes() && run_.spec.hyper.policy != model::Policy::kFixed &&
-         !run_.effective.k.has_value() && heldout_.count() < kFewHeldout;
+         !run_.effective.k.has_value() && heldout_count() < kFewHeldout;
 }
 
 RunTask::Measured RunTask::measured(const model::EvalReport& report) const {
@@ -334,11 +345,11 @@ Result<std::vector<Placement>> RunTask::choose_placements(Drift drift) const {
 
 asio::awaitable<Status> RunTask::settle_placement(Placement place) {
   const auto effective = resolve(run_.spec.hyper, drift(), place, model_->has_ce_scale,
-                                 !heldout_.empty(), has_classes());
+                                 heldout_count() != 0, has_classes());
   const model::Board* board = env_->registry->find(slot_.uid);
   Status in_range = check_ranges(effective, *model_, *board);
   if (!in_range.ok()) co_return in_range;
-  const std::uint32_t samples = train_.count();
+  const std::uint32_t samples = train_count();
   const std::uint32_t total = data::steps_per_epoch(samples, *effective.batch) * *effective.epochs;
   const std::uint32_t rules = board->rules_version;
   const std::string text = placement_text(*model_, *board, counts(), run_.spec.hyper, place);
@@ -364,7 +375,7 @@ asio::awaitable<Status> RunTask::start_with(Session session, Placement place) {
   if (first) {
     done = co_await settle_placement(place);
     if (!done.ok()) co_return done;
-    if (run_.spec.hyper.guard.value_or(true) && heldout_.empty()) {
+    if (run_.spec.hyper.guard.value_or(true) && heldout_count() == 0) {
       done = co_await warn("NO_GUARD", "without a held-out set the guard is off",
                            "Import the dataset with a held-out split.");
       if (!done.ok()) co_return done;
@@ -393,6 +404,7 @@ asio::awaitable<Status> RunTask::start_with(Session session, Placement place) {
 }
 
 asio::awaitable<Status> RunTask::push_resident(Session session) {
+  if (captured()) co_return absl::OkStatus();
   const auto role = [](model::SampleRole r) { return static_cast<std::uint32_t>(r); };
   auto sent = co_await send_measured(session, model::Resource::kSamples,
                                      role(model::SampleRole::kTrain), train_.blob());
@@ -419,8 +431,8 @@ asio::awaitable<Status> RunTask::push_checkpoint(Session session) {
 model::DeviceRunSpec RunTask::device_spec() const {
   model::DeviceRunSpec spec;
   spec.hyper = run_.effective;
-  spec.train_samples = train_.count();
-  spec.heldout_samples = heldout_.count();
+  spec.train_samples = train_count();
+  spec.heldout_samples = heldout_count();
   spec.sample_set_hash = derived_->sample_set_hash;
   spec.streamed = *run_.effective.streamed;
   spec.hold_at_epoch = true;

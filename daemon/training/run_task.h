@@ -122,6 +122,17 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   Result<std::vector<Placement>> choose_placements(Drift drift) const;
   model::DeviceRunSpec device_spec() const;
 
+  // run_captured.cpp: samples that the board captured and keeps.
+  bool captured() const { return run_.spec.captured; }
+  asio::awaitable<Status> take_captured(Session session);
+  // The image's weights on the board again, without the image, which would cost the samples.
+  asio::awaitable<Status> fresh_weights(Session session);
+  std::uint32_t train_count() const { return captured() ? run_.train_samples : train_.count(); }
+  std::uint32_t heldout_count() const {
+    return captured() ? run_.captured_heldout : heldout_.count();
+  }
+  asio::awaitable<Result<EvalOutcome>> evaluate_set(Session session, model::SampleRole role);
+
   // run_nvm.cpp: the board's non-volatile memory.
   struct NvmResume {
     std::uint32_t step = 0, epoch = 0;

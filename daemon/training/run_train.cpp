@@ -9,6 +9,8 @@
 namespace odt::training {
 namespace {
 
+constexpr std::uint32_t kAlarmStuck = 4;  // over 95 % of the weights' deltas are 0 (rule 1.10)
+
 using model::JobState;
 using model::RunState;
 using Action = session::BoardSession::Action;
@@ -301,6 +303,9 @@ asio::awaitable<Status> RunTask::take_epoch(Session session, model::EpochResult 
   if (epoch.time_us == 0) epoch.time_us = env_->clock.now_us();
   if (epoch.loss.kind == model::LossKind::kUnspecified) epoch.loss.kind = run_.effective.loss;
   if (epoch.loss.count == 0) epoch.loss.count = epoch.train.total;
+  // Where every sample is learnt already there is nothing to change: not stuck.
+  if (epoch.train.total != 0 && epoch.train.correct == epoch.train.total)
+    epoch.alarms &= ~kAlarmStuck;
   if (!has_classes()) losses_apart(epoch);
   co_await add_gavg(epoch);
   bool known = false;

@@ -77,7 +77,8 @@ export function modelName(hash: Uint8Array): string {
 }
 export function datasetName(id: Uint8Array): string {
   const hex = toHex(id);
-  return datasets.get(hex).value?.name ?? (hex === "" ? "" : hex.slice(0, 8));
+  // A run without a dataset is on what its board captured.
+  return datasets.get(hex).value?.name ?? (hex === "" ? "captured samples" : hex.slice(0, 8));
 }
 export function boardName(uid: Uint8Array): string {
   const hex = toHex(uid);

@@ -107,6 +107,12 @@ export function ReplayBadge({ run }: { run: Run }) {
           ✕ replay differs
         </span>
       );
+    case Run_ReplayVerdict.NOT_POSSIBLE:
+      return (
+        <span class="badge" title="The samples that the board captured never left it">
+          no replay
+        </span>
+      );
     default:
       return null;
   }
