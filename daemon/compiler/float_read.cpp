@@ -32,6 +32,9 @@ std::string reason(const std::string& op) {
       {"QuantizeLinear", "export the float model, or a QAT file of odt's form"},
       {"DequantizeLinear", "export the float model, or a QAT file of odt's form"},
       {"QLinearConv", "export the float model, or a QAT file of odt's form"},
+      {"Slice", "no operator takes a part of a tensor; make each part a layer's own output"},
+      {"Split", "no operator takes a part of a tensor; make each part a layer's own output"},
+      {"Gather", "no operator takes a part of a tensor; make each part a layer's own output"},
       {"Pad", "give the padding to the Conv or pool behind it"},
       {"Transpose", "export with channels first, [1,C,H,W]"},
   };
@@ -291,7 +294,8 @@ class Reader {
     const auto rank = static_cast<std::int64_t>(all.dims.size());
     const std::int64_t axis = node.integer("axis", 1);
     if (rank < 2 || (axis != 1 && axis != 1 - rank))
-      return refused(node, absl::StrCat("Concat along axis ", axis, "; supported: 1, channels"));
+      return refused(node, absl::StrCat("Concat along axis ", axis,
+                                        "; supported: 1, channels (flatten what it joins)"));
     for (std::size_t n = 1; n < node.inputs.size(); ++n) {
       Value next;
       ODT_ASSIGN(next, input(node, n));

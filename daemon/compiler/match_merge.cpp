@@ -147,7 +147,9 @@ Status Matcher::concat(const Node& node) {
   const auto rank = static_cast<std::int64_t>(out->second.size());
   const std::int64_t axis = node.integer("axis", 1);
   if ((axis < 0 ? axis + rank : axis) != 1)
-    return unsupported(node, absl::StrCat("axis ", axis, "; supported: 1 (channels, or values)"));
+    return unsupported(node, absl::StrCat("axis ", axis,
+                                          "; supported: 1 (channels, or values: flatten what it "
+                                          "joins)"));
   Value sum;
   for (std::size_t n = 0; n < node.inputs.size(); ++n) {
     Value x;

@@ -25,6 +25,8 @@ TEST(Float, RefusedInputsAreOneErrorWithTheReason) {
       {"Relu is the only activation", [](FloatBuilder& b) { return b.raw("Tanh", {"x"}); }},
       {"recurrent", [](FloatBuilder& b) { return b.raw("LSTM", {"x"}); }},
       {"up to its logits", [](FloatBuilder& b) { return b.raw("ArgMax", {"x"}); }},
+      {"make each part a layer's own output",
+       [](FloatBuilder& b) { return b.raw("Gather", {"x"}); }},
       {"nearest Resize", [](FloatBuilder& b) { return b.raw("ConvTranspose", {"x"}); }},
       {"supported: from 0",
        [](FloatBuilder& b) {
@@ -46,7 +48,7 @@ TEST(Float, RefusedInputsAreOneErrorWithTheReason) {
        [](FloatBuilder& b) {
          return b.node("Mul", {"x", "x"});
        }},
-      {"along axis 2",
+      {"along axis 2; supported: 1, channels (flatten what it joins)",
        [](FloatBuilder& b) {
          const auto t = b.node("Concat", {"x", "x"});
          b.integer("axis", 2);
