@@ -4,7 +4,6 @@
 #include "store/memory_store.h"
 #include "store/sqlite_store.h"
 #include "store/store.h"
-#include "model/provenance.h"
 #include "store_fixture.h"
 
 namespace odt::store {
@@ -265,43 +264,6 @@ TEST_P(ControlStoreTest, AliasMovesToWhoTakesItWithAnEventOfTheLoser) {
   put(Delete{"snapshot", a.hash.str()});
   b.aliases = {"best"};
   EXPECT_EQ(put(PutSnapshot{b}).size(), 1u);
-}
-
-TEST_P(ControlStoreTest, SnapshotsAreLinksOfAChain) {
-  auto a = snapshot_of(1), b = snapshot_of(2);
-  a.parent = b.parent = Hash{};
-  a.chain = b.chain = sha256("what somebody says");
-  put(PutSnapshot{a});
-  const Hash first = store_->snapshot(a.hash)->chain;
-  EXPECT_EQ(first, model::chain_link(a, Hash{}));
-  b.parent = a.hash;
-  put(PutSnapshot{b});
-  EXPECT_EQ(store_->snapshot(b.hash)->chain, model::chain_link(b, first));
-  EXPECT_EQ(store_->snapshot(b.hash)->parent_chain, first);
-  // What people change is not in it; where weights came from is said once.
-  auto edited = *store_->snapshot(b.hash);
-  edited.aliases = {"best"};
-  edited.note = "good";
-  edited.pinned = true;
-  edited.meta.etag = 0;
-  edited.chain = Hash{};
-  put(PutSnapshot{edited});
-  EXPECT_EQ(store_->snapshot(b.hash)->chain, model::chain_link(b, first));
-  // A link to weights that nobody has is a link to their hash alone.
-  auto c = snapshot_of(3);
-  c.parent = sha256("gone");
-  put(PutSnapshot{c});
-  EXPECT_EQ(store_->snapshot(c.hash)->chain, model::chain_link(c, Hash{}));
-}
-
-TEST_P(ControlStoreTest, PinnedSnapshotsStay) {
-  auto a = snapshot_of(1);
-  a.pinned = true;
-  put(PutSnapshot{a});
-  EXPECT_EQ(code_of(Trash{"snapshot", a.hash.str()}), absl::StatusCode::kFailedPrecondition);
-  a.pinned = false;
-  put(PutSnapshot{a});
-  EXPECT_EQ(code_of(Trash{"snapshot", a.hash.str()}), absl::StatusCode::kOk);
 }
 
 TEST_P(ControlStoreTest, PagesThroughListsInTheirOrder) {

@@ -1,4 +1,5 @@
 // Delete with undo: one suite for both control stores, and what blobs it frees.
+#include "model/provenance.h"
 #include "store/fs_blob_store.h"
 #include "store/garbage.h"
 #include "store/memory_store.h"
@@ -213,6 +214,43 @@ TEST(GarbageTest, BlobThatSomebodyAskedForMeanwhileStays) {
   const std::int64_t before = SystemClock().now_us() - 1'000'000;
   EXPECT_EQ(collect_garbage(blobs, {}, {{hash, before}}, before)->blobs, 0u);
   EXPECT_TRUE(blobs.has(hash));
+}
+
+TEST_P(TrashTest, SnapshotsAreLinksOfAChain) {
+  auto a = snapshot_of(1), b = snapshot_of(2);
+  a.parent = b.parent = Hash{};
+  a.chain = b.chain = sha256("what somebody says");
+  put(PutSnapshot{a});
+  const Hash first = store_->snapshot(a.hash)->chain;
+  EXPECT_EQ(first, model::chain_link(a, Hash{}));
+  b.parent = a.hash;
+  put(PutSnapshot{b});
+  EXPECT_EQ(store_->snapshot(b.hash)->chain, model::chain_link(b, first));
+  EXPECT_EQ(store_->snapshot(b.hash)->parent_chain, first);
+  // What people change is not in it; where weights came from is said once.
+  auto edited = *store_->snapshot(b.hash);
+  edited.aliases = {"best"};
+  edited.note = "good";
+  edited.pinned = true;
+  edited.meta.etag = 0;
+  edited.chain = Hash{};
+  put(PutSnapshot{edited});
+  EXPECT_EQ(store_->snapshot(b.hash)->chain, model::chain_link(b, first));
+  // A link to weights that nobody has is a link to their hash alone.
+  auto c = snapshot_of(3);
+  c.parent = sha256("gone");
+  put(PutSnapshot{c});
+  EXPECT_EQ(store_->snapshot(c.hash)->chain, model::chain_link(c, Hash{}));
+}
+
+TEST_P(TrashTest, PinnedSnapshotsStay) {
+  auto a = snapshot_of(1);
+  a.pinned = true;
+  put(PutSnapshot{a});
+  EXPECT_EQ(reason_of(refused(Trash{"snapshot", a.hash.str()})), "SNAPSHOT_IN_USE");
+  a.pinned = false;
+  put(PutSnapshot{a});
+  EXPECT_EQ(put(Trash{"snapshot", a.hash.str()}).size(), 1u);
 }
 
 }  // namespace
