@@ -12,6 +12,7 @@
 #include "api/watch_hub.h"
 #include "base/clock.h"
 #include "jobs/job_control.h"
+#include "store/disk_guard.h"
 #include "store/store_thread.h"
 #include "training/fleet_control.h"
 #include "training/retention.h"
@@ -24,6 +25,7 @@ struct SystemInfo {
   std::int64_t start_time_us = 0;
   std::uint32_t rules_version = 0;
   std::uint64_t control_db_bytes = 0, telemetry_db_bytes = 0, disk_free_bytes = 0;
+  store::DiskReport disk;
 };
 
 // What the services work on; everything outlives the server.
@@ -55,6 +57,9 @@ ServicePtr make_job_service(Deps& deps);
 ServicePtr make_watch_service(Deps& deps);
 ServicePtr make_storage_service(Deps& deps);
 ServicePtr make_system_service(Deps& deps);
+
+class ApiService;
+void add_storage_reads(ApiService& service, Deps& deps);  // the rest of make_storage_service
 
 // All of odt.api.v1. `deps` outlives them.
 std::vector<ServicePtr> make_services(Deps& deps);

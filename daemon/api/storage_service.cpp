@@ -197,6 +197,7 @@ ServicePtr make_storage_service(Deps& deps) {
       deps.gate, *v1::TrashRequest::descriptor()->file()->FindServiceByName("StorageService"));
   add_trash(*service, deps);
   add_purge(*service, deps);
+  add_storage_reads(*service, deps);
   return service;
 }
 

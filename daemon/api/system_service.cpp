@@ -22,6 +22,8 @@ ServicePtr make_system_service(Deps& deps) {
               response.set_telemetry_db_bytes(info.telemetry_db_bytes);
               response.set_disk_free_bytes(info.disk_free_bytes);
               response.set_data_dir(info.data_dir);
+              response.set_disk_state(static_cast<v1::DiskState>(info.disk.state));
+              response.set_disk_text(info.disk.text);
               response.set_http_url(info.http_url);
               response.set_listen_boards(info.listen_boards);
               response.set_next_event_seq(store.next_seq());

@@ -8,7 +8,8 @@
 namespace odt::api {
 namespace {
 constexpr std::size_t kRecentFrames = 256;
-}
+constexpr std::size_t kRecentOfEach = 64;  // of a run, where a topic is of all runs
+}  // namespace
 
 WatchStream::WatchStream(std::uint64_t id, asio::io_context& front, const Clock& clock,
                          Reader& reader, std::shared_ptr<WatchSink> sink, std::uint64_t store_epoch,
@@ -81,7 +82,7 @@ void WatchStream::activate(const std::vector<WatchTopic>& topics) {
     }
     Lane& lane = lanes_.emplace_back();
     lane.topic = topic;
-    lane.reading = topic.lossless;
+    lane.reading = topic.lossless && !topic.run.is_zero();
     lane.position.run = topic.run;
     lane.position.attempt = std::max(1u, topic.from_attempt);
     lane.position.first_step = topic.from_attempt == 0 ? 0 : topic.from_step + 1;
@@ -163,7 +164,7 @@ void WatchStream::on_frames(const std::vector<std::pair<Uuid, FramePtr>>& frames
   if (ended_ || resync_ || lanes_.empty()) return;
   for (Lane& lane : lanes_) {
     for (const auto& [run, frame] : frames) {
-      if (run != lane.topic.run) continue;
+      if (run != lane.topic.run && !lane.topic.run.is_zero()) continue;
       if (lane.reading || resuming_) {
         lane.position.last_attempt = std::max(lane.position.last_attempt, frame->attempt());
       } else if (!first_time(lane, *frame)) {
@@ -183,8 +184,10 @@ void WatchStream::on_frames(const std::vector<std::pair<Uuid, FramePtr>>& frames
 
 // A board may report again what is stored already: equal records are announced twice.
 bool WatchStream::first_time(Lane& lane, const v1::TelemetryFrame& frame) {
-  if (!lane.recent.insert({frame.attempt(), frame.step()}).second) return false;
-  if (lane.recent.size() > kRecentFrames) lane.recent.erase(lane.recent.begin());
+  const bool one_run = !lane.topic.run.is_zero();
+  auto& recent = lane.recent[one_run ? std::string() : frame.run_id()];
+  if (!recent.insert({frame.attempt(), frame.step()}).second) return false;
+  if (recent.size() > (one_run ? kRecentFrames : kRecentOfEach)) recent.erase(recent.begin());
   return true;
 }
 

@@ -114,12 +114,13 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     std::string key;    // conflated; empty: lossless
     bool live = false;  // counts towards the limit
   };
-  struct Lane {  // one telemetry topic
+  struct Lane {  // one telemetry topic; run zero: all runs, from now on
     WatchTopic topic;
     bool reading = false, read_asked = false;
     Reader::FramePosition position;
     std::deque<FramePtr> pending;
-    std::set<std::pair<std::uint32_t, std::uint32_t>> recent;  // (attempt, step) taken in
+    // (attempt, step) taken in, by run where the topic is of all runs.
+    std::unordered_map<std::string, std::set<std::pair<std::uint32_t, std::uint32_t>>> recent;
     std::chrono::steady_clock::time_point due{};
   };
   struct SentLive {

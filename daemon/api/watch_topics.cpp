@@ -152,7 +152,10 @@ Result<WatchTopic> parse_topic(const v1::Topic& in) {
   if (!v1::Topic::Kind_IsValid(in.kind()) || in.kind() == v1::Topic::KIND_UNSPECIFIED)
     return bad_field("topics.kind", "unknown value " + std::to_string(in.kind()));
   topic.kind = static_cast<TopicKind>(in.kind());
-  if (topic.kind == TopicKind::kRun || topic.kind == TopicKind::kTelemetry) {
+  if (topic.kind == TopicKind::kTelemetry && in.key().empty()) {
+    if (!in.lossless())
+      return bad_field("topics.lossless", "false; telemetry of all runs (no key) is lossless");
+  } else if (topic.kind == TopicKind::kRun || topic.kind == TopicKind::kTelemetry) {
     ODT_ASSIGN(topic.run, uuid_field(in.key(), "topics.key"));
   } else if (!in.key().empty()) {
     return bad_field("topics.key", "only KIND_RUN and KIND_TELEMETRY have a key");

@@ -15,6 +15,7 @@
 #include "app/endpoints.h"
 #include "app/logging.h"
 #include "jobs/job_runner.h"
+#include "store/disk_guard.h"
 #include "store/open.h"
 #include "training/orchestrator.h"
 
@@ -101,6 +102,7 @@ struct Daemon::Impl {
   store::OpenedStores stores;
   std::unique_ptr<store::ControlThread> control;
   std::unique_ptr<store::TelemetryThread> telemetry;
+  std::unique_ptr<store::DiskGuard> disk;
   std::unique_ptr<jobs::JobRunner> jobs;
   std::unique_ptr<training::Orchestrator> fleet;
   std::unique_ptr<api::WatchHub> hub;
@@ -155,6 +157,8 @@ Status Daemon::Impl::open_stores() {
   ODT_ASSIGN(stores, store::open_stores(config.data_dir, clock, options));
   control = std::make_unique<store::ControlThread>(std::move(stores.control));
   telemetry = std::make_unique<store::TelemetryThread>(std::move(stores.telemetry));
+  disk = std::make_unique<store::DiskGuard>(config.data_dir, *control, *telemetry, *stores.blobs,
+                                            clock);
   return absl::OkStatus();
 }
 
@@ -213,6 +217,7 @@ Status Daemon::Impl::start_rooms() {
   links.run();
   front.run();
   running = true;
+  disk->start();
   hub->start();
   ODT_TRY(fleet->start());
   fleet_started = true;
@@ -261,6 +266,7 @@ api::SystemInfo Daemon::Impl::info() const {
   info.control_db_bytes = file_bytes(config.data_dir + "/control.db");
   info.telemetry_db_bytes = file_bytes(config.data_dir + "/telemetry.db");
   info.disk_free_bytes = free_bytes(config.data_dir);
+  info.disk = disk->report();
   return info;
 }
 
@@ -308,6 +314,7 @@ void Daemon::stop() {
   // 5. The io threads, then what is queued for the stores is written.
   i.links.stop();
   i.front.stop();
+  if (i.disk) i.disk->stop();
   if (i.telemetry) i.telemetry->stop();
   if (i.control) i.control->stop();
   i.grpc.reset();

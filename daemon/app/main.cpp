@@ -9,12 +9,14 @@
 #include <chrono>
 #include <climits>
 #include <cstdio>
+#include <string_view>
 #include <thread>
 
 #include "api/errors.h"
 #include "app/daemon.h"
 #include "app/logging.h"
 #include "base/std_output.h"
+#include "store/backup.h"
 
 namespace odt::app {
 namespace {
@@ -80,7 +82,22 @@ std::string own_path(const char* argv0) {
   return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : std::string(argv0);
 }
 
+// odtd restore FILE --data DIR
+int restore(int argc, char** argv) {
+  if (argc != 5 || std::string_view(argv[3]) != "--data") {
+    std::fputs("usage: odtd restore FILE --data DIR\n", stderr);
+    return 2;
+  }
+  const auto done = store::restore_backup(argv[2], argv[4]);
+  if (!done.ok()) return fail(done.status());
+  std::printf("%s: %llu blobs, %llu bytes restored and checked; start odtd with --data-dir %s\n",
+              argv[4], static_cast<unsigned long long>(done->blobs),
+              static_cast<unsigned long long>(done->bytes), argv[4]);
+  return 0;
+}
+
 int run(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "restore") return restore(argc, argv);
   Result<CommandLine> line = parse_command_line(argc, argv);
   if (!line.ok()) return fail(line.status());
   if (line->show_help) {

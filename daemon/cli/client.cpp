@@ -17,6 +17,7 @@
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "odt/api/v1/services.grpc.pb.h"
+#include "odt/api/v1/storage.grpc.pb.h"
 
 namespace odt::cli {
 namespace {
@@ -165,6 +166,37 @@ Status Client::watch(const v1::WatchRequest& request,
   std::lock_guard lock(impl_->mutex);
   impl_->watching = nullptr;
   return stopped || impl_->cancelled ? Status() : from_grpc(status, address_);
+}
+
+namespace {
+
+template <typename Response, typename Reader, typename F>
+Status read_parts(grpc::ClientContext& context, Reader& reader, const F& on_part,
+                  const std::string& address) {
+  Response response;
+  bool stopped = false;
+  while (!stopped && reader.Read(&response)) stopped = !on_part(response);
+  if (stopped) context.TryCancel();
+  const grpc::Status status = reader.Finish();
+  return stopped ? absl::AbortedError("what came could not be written")
+                 : from_grpc(status, address);
+}
+
+}  // namespace
+
+Status Client::backup(const std::function<bool(const v1::BackupResponse&)>& on_part) {
+  grpc::ClientContext context;
+  const auto reader = v1::StorageService::NewStub(impl_->channel)->Backup(&context, {});
+  return read_parts<v1::BackupResponse>(context, *reader, on_part, address_);
+}
+
+Status Client::export_telemetry(
+    const v1::ExportTelemetryRequest& request,
+    const std::function<bool(const v1::ExportTelemetryResponse&)>& on_part) {
+  grpc::ClientContext context;
+  const auto reader =
+      v1::StorageService::NewStub(impl_->channel)->ExportTelemetry(&context, request);
+  return read_parts<v1::ExportTelemetryResponse>(context, *reader, on_part, address_);
 }
 
 void Client::cancel_watch() {

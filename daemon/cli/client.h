@@ -11,6 +11,9 @@ namespace google::protobuf {
 class Message;
 }
 namespace odt::api::v1 {
+class BackupResponse;
+class ExportTelemetryRequest;
+class ExportTelemetryResponse;
 class WatchRequest;
 class WatchResponse;
 }  // namespace odt::api::v1
@@ -57,6 +60,11 @@ class Client {
   Status watch(const api::v1::WatchRequest& request,
                const std::function<bool(const api::v1::WatchResponse&)>& on_response);
   void cancel_watch();
+  // Until the end, or `on_part` says false (ABORTED then).
+  Status backup(const std::function<bool(const api::v1::BackupResponse&)>& on_part);
+  Status export_telemetry(
+      const api::v1::ExportTelemetryRequest& request,
+      const std::function<bool(const api::v1::ExportTelemetryResponse&)>& on_part);
 
   const std::string& address() const { return address_; }
 

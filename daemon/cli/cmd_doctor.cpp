@@ -48,6 +48,11 @@ std::string check_daemon(Context& context, std::vector<Finding>& findings) {
        absl::StrCat("version ", clean(info->version()), " at ", (*client)->address(),
                     ", boards online ", info->boards_online(), " of ", info->boards_known()),
        ""});
+  if (!info->disk_text().empty())
+    findings.push_back({"storage",
+                        info->disk_state() == v1::DISK_STATE_FULL ? Verdict::kFail : Verdict::kWarn,
+                        clean(info->disk_text()),
+                        "free space, raise [telemetry] quota_mb, or odtctl storage purge"});
   add_daemon_findings(context, findings);
   return info->data_dir();
 }
@@ -92,6 +97,7 @@ Status info(Context& context) {
   table.add({"boards", absl::StrCat(i.boards_online(), " online of ", i.boards_known())});
   table.add({"data", i.data_dir()});
   table.add({"disk free", size_text(i.disk_free_bytes())});
+  if (!i.disk_text().empty()) table.add({"storage", i.disk_text()});
   table.add({"databases", "control " + size_text(i.control_db_bytes()) + ", telemetry " +
                               size_text(i.telemetry_db_bytes())});
   table.add({"gateway", hex(i.gateway_id())});

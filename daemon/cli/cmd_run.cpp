@@ -311,6 +311,7 @@ void add_run(CLI::App& app, Context& context) {
     ODT_ASSIGN(const v1::Run r, find_run(c, w));
     return follow_run(c, r.id());
   });
+  add_run_storage(*run, context);
   add_jobs(app, context);
 }
 

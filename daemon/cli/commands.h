@@ -24,6 +24,8 @@ void add_stop_all(CLI::App& app, Context& context);
 void add_eval(CLI::App& app, Context& context);
 void add_infer(CLI::App& app, Context& context);
 void add_pc_train(CLI::App& app, Context& context);
+void add_storage(CLI::App& app, Context& context);
+void add_run_storage(CLI::App& run, Context& context);  // export, pin, unpin, thin, delete
 void add_watch(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);

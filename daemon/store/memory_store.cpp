@@ -11,10 +11,6 @@ namespace odt::store {
 MemoryControlStore::MemoryControlStore(const Clock& clock)
     : ControlEngine(std::make_unique<MemoryRows>(), clock, new_identity()) {}
 
-Status MemoryControlStore::backup(const std::string&) {
-  return absl::UnimplementedError("a store in memory has no file");
-}
-
 Result<Hash> MemoryBlobStore::put(std::string_view content) {
   const Hash hash = sha256(content);
   std::lock_guard lock(mutex_);

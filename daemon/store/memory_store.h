@@ -12,7 +12,6 @@ namespace odt::store {
 class MemoryControlStore final : public ControlEngine {
  public:
   explicit MemoryControlStore(const Clock& clock);  // a new identity; `clock` outlives this
-  Status backup(const std::string& path) override;
 };
 
 class MemoryTelemetryStore final : public TelemetryStore {
@@ -28,7 +27,6 @@ class MemoryTelemetryStore final : public TelemetryStore {
   Result<std::uint64_t> thin(const Uuid& run) override;
   Result<std::uint64_t> runs_thinned() override;
   Result<Room> room() override;
-  Status backup(const std::string& path) override;
   Result<std::uint64_t> size_bytes() override;
   Result<std::uint64_t> erase(const Uuid& run) override;
 

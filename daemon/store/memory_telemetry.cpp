@@ -156,10 +156,6 @@ Result<TelemetryStore::Room> MemoryTelemetryStore::room() {
   return Room{size_ * sizeof(Frame), size_ * sizeof(Frame), max_frames_ * sizeof(Frame)};
 }
 
-Status MemoryTelemetryStore::backup(const std::string&) {
-  return absl::UnimplementedError("a store in memory has no file");
-}
-
 Result<std::uint64_t> MemoryTelemetryStore::size_bytes() {
   return size_ * sizeof(model::TelemetryFrame);
 }

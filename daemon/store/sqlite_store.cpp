@@ -14,10 +14,6 @@ SqliteControlStore::SqliteControlStore(std::unique_ptr<SqliteRows> rows, const C
 
 SqliteControlStore::~SqliteControlStore() { guard_.close(next_seq()); }
 
-Status SqliteControlStore::backup(const std::string& path) {
-  return static_cast<SqliteRows&>(rows()).db().backup(path);
-}
-
 Result<std::unique_ptr<SqliteControlStore>> SqliteControlStore::open(
     const std::string& path, const Clock& clock, const ControlOptions& options) {
   ODT_ASSIGN(std::unique_ptr<SqliteDb> db, SqliteDb::open(path, "FULL"));

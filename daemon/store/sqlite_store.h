@@ -23,7 +23,6 @@ class SqliteControlStore final : public ControlEngine {
                                                           const Clock& clock,
                                                           const ControlOptions& options = {});
   ~SqliteControlStore() override;
-  Status backup(const std::string& path) override;
   // Not empty: there is a new store_epoch, and why.
   const std::string& identity_warning() const { return identity_warning_; }
 

@@ -29,7 +29,6 @@ class SqliteTelemetryStore final : public TelemetryStore {
   Result<Room> room() override;
   Result<std::uint64_t> size_bytes() override;
   Result<std::uint64_t> erase(const Uuid& run) override;
-  Status backup(const std::string& path) override;
 
  private:
   using Number = std::int64_t;

@@ -195,6 +195,4 @@ Result<std::uint64_t> SqliteTelemetryStore::size_bytes() {
   return now.file_bytes;
 }
 
-Status SqliteTelemetryStore::backup(const std::string& path) { return db_->backup(path); }
-
 }  // namespace odt::store

@@ -183,9 +183,6 @@ class ControlStore {
   virtual Result<std::set<Hash>> named_hashes(
       const std::set<std::pair<std::string, std::string>>& without = {}) = 0;
 
-  // A consistent copy as a new file. UNIMPLEMENTED: there is no file.
-  virtual Status backup(const std::string& path) = 0;
-
   // Response remembered for (actor, request_id). NOT_FOUND: new.
   virtual Result<std::string> find_request(const std::string& actor,
                                            const std::string& request_id) = 0;
@@ -260,8 +257,6 @@ class TelemetryStore {
     std::uint64_t file_bytes = 0, used_bytes = 0, quota_bytes = 0;
   };
   virtual Result<Room> room() = 0;
-  // A consistent copy as a new file. UNIMPLEMENTED: there is no file.
-  virtual Status backup(const std::string& path) = 0;
   virtual Result<std::uint64_t> size_bytes() = 0;
   // All records of a run, for good. How many they were.
   virtual Result<std::uint64_t> erase(const Uuid& run) = 0;

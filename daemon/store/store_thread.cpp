@@ -142,8 +142,10 @@ struct TelemetryThread::Impl {
   std::condition_variable work;
   std::deque<Pending> frames;
   std::vector<std::function<void(Status)>> lost;  // of frames that a full queue dropped
-  std::vector<std::function<void(TelemetryStore&)>> calls;
+  std::vector<std::function<void(TelemetryStore&)>> calls, reads;
   Clock::time_point first_frame;
+  Clock::time_point retry;  // the disk was full: not before
+  bool full = false;
   bool stopping = false;
   std::uint64_t dropped = 0;
   std::once_flag joined;
@@ -154,15 +156,18 @@ struct TelemetryThread::Impl {
     for (CommitObserver* observer : observers) observer->on_telemetry(written);
   }
 
-  void write(std::vector<Pending> batch) {
+  // False: there is no room; the batch is as it was.
+  bool write(std::vector<Pending>& batch) {
     std::vector<model::TelemetryFrame> all;
     all.reserve(batch.size());
-    for (Pending& pending : batch) all.push_back(pending.frame);
+    for (Pending& pending : batch) all.push_back(std::move(pending.frame));
     const Status status = store->append(all);
     if (status.ok()) {
       tell(all);
-      return;
+      return true;
     }
+    for (std::size_t i = 0; i < batch.size(); ++i) batch[i].frame = std::move(all[i]);
+    if (absl::IsResourceExhausted(status)) return false;
     // One diverged frame must not take the others with it.
     std::vector<model::TelemetryFrame> written;
     for (Pending& pending : batch) {
@@ -173,6 +178,21 @@ struct TelemetryThread::Impl {
         pending.on_error(one);
     }
     tell(written);
+    return true;
+  }
+
+  // Puts frames back that found no room. Past the end the owners hear of it.
+  void put_back(std::vector<Pending>& batch) {
+    full = true;
+    retry = Clock::now() + std::chrono::seconds(1);
+    for (auto it = batch.rbegin(); it != batch.rend(); ++it) {
+      if (frames.size() < kTelemetryQueue && !stopping) {
+        frames.push_front(std::move(*it));
+        continue;
+      }
+      if (it->on_error) lost.push_back(std::move(it->on_error));
+      ++dropped;
+    }
   }
 
   void write_all(std::unique_lock<std::mutex>& lock) {
@@ -183,20 +203,36 @@ struct TelemetryThread::Impl {
         frames.pop_front();
       }
       lock.unlock();
-      write(std::move(batch));
+      const bool written = write(batch);
       lock.lock();
+      if (!written) return put_back(batch);
+      full = false;
     }
   }
 
   bool due() const {
-    return stopping || !calls.empty() || !lost.empty() || frames.size() >= kTelemetryBatch;
+    return stopping || !calls.empty() || !reads.empty() || !lost.empty() ||
+           (frames.size() >= kTelemetryBatch && !full);
+  }
+  Clock::time_point write_time() const { return full ? retry : first_frame + kTelemetryDelay; }
+
+  void run_reads(std::unique_lock<std::mutex>& lock) {
+    const auto asked = std::exchange(reads, {});
+    lock.unlock();
+    for (const auto& fn : asked) fn(*store);
+    lock.lock();
   }
 
   void loop() {
     std::unique_lock lock(mutex);
     while (true) {
       work.wait(lock, [&] { return due() || !frames.empty(); });
-      if (!due()) work.wait_until(lock, first_frame + kTelemetryDelay, [&] { return due(); });
+      if (!due()) work.wait_until(lock, write_time(), [&] { return due(); });
+      if (!reads.empty()) {
+        run_reads(lock);
+        const bool others = stopping || !calls.empty() || frames.size() >= kTelemetryBatch;
+        if (!others && Clock::now() < write_time()) continue;
+      }
       const auto waiting = std::exchange(calls, {});
       const auto refused = std::exchange(lost, {});
       write_all(lock);
@@ -206,7 +242,7 @@ struct TelemetryThread::Impl {
         on_error(absl::ResourceExhaustedError("telemetry came faster than it could be stored"));
       for (const auto& fn : waiting) fn(*store);
       lock.lock();
-      if (end && frames.empty() && calls.empty() && lost.empty()) return;
+      if (end && frames.empty() && calls.empty() && reads.empty() && lost.empty()) return;
     }
   }
 };
@@ -254,6 +290,21 @@ void TelemetryThread::append(model::TelemetryFrame frame, std::function<void(Sta
 void TelemetryThread::flush(std::function<void()> done) {
   auto shared = std::make_shared<std::function<void()>>(std::move(done));
   if (!post([shared](TelemetryStore&) { (*shared)(); })) (*shared)();
+}
+
+TelemetryThread::Refused TelemetryThread::refused() const {
+  std::lock_guard lock(impl_->mutex);
+  return {impl_->dropped, impl_->full};
+}
+
+bool TelemetryThread::read(std::function<void(TelemetryStore&)> fn) {
+  {
+    std::lock_guard lock(impl_->mutex);
+    if (impl_->stopping) return false;
+    impl_->reads.push_back(std::move(fn));
+  }
+  impl_->work.notify_one();
+  return true;
 }
 
 std::uint64_t TelemetryThread::dropped() const {

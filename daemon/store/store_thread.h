@@ -138,7 +138,8 @@ class ControlThread {
 };
 
 // Batches frames: at most 2,000 or 100 ms per transaction. When full (50,000 frames): drops the
-// oldest and counts; the owner turns the count into gap records.
+// oldest and counts; the owner turns the count into gap records. Where the disk is full, frames
+// wait in the queue and are tried again every second.
 class TelemetryThread {
  public:
   explicit TelemetryThread(std::unique_ptr<TelemetryStore> store);
@@ -151,6 +152,13 @@ class TelemetryThread {
   // `done` (store thread) when all frames appended before are durable or refused.
   void flush(std::function<void()> done);
   std::uint64_t dropped() const;  // frames lost to a full queue
+  struct Refused {
+    std::uint64_t frames = 0;  // given up since start
+    bool full_now = false;     // the disk or the quota is full: frames wait in the queue
+  };
+  Refused refused() const;
+  // Runs `fn` soon, before frames that are still due. False: stopped.
+  bool read(std::function<void(TelemetryStore&)> fn);
   // Frames appended before are written first. False: stopped.
   bool post(std::function<void(TelemetryStore&)> fn);
   template <typename F>

@@ -178,6 +178,10 @@ static void slow_streamed_step(sim_board_t* b, uint64_t now) {
   b->steps_seen = steps;
 }
 
+uint32_t board_steps(const sim_board_t* b) {
+  return b->app.job.has_last ? odt_trainer_step_count(&b->app.trainer) : 0;
+}
+
 static uint64_t earlier(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* When bytes on the way to the port are due; those that are and stay wait for room there, of which

@@ -12,6 +12,11 @@ static void on_signal(int number) {
   (void)number;
   g_stop = 1;
 }
+static volatile sig_atomic_t g_tell;
+static void on_tell(int number) {
+  (void)number;
+  g_tell = 1;
+}
 
 typedef struct {
   sim_board_t* board;
@@ -41,8 +46,18 @@ static void wait_for_work(place_t* places, struct pollfd* fds, uint32_t count) {
   }
 }
 
+/* What the boards have trained, for who measures: "steps TOTAL TIME_US". */
+static void tell_steps(const place_t* places, uint32_t count) {
+  g_tell = 0;
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < count; i++) total += board_steps(places[i].board);
+  printf("steps %llu %llu\n", (unsigned long long)total, (unsigned long long)clock_us());
+  fflush(stdout);
+}
+
 static void run(place_t* places, struct pollfd* fds, uint32_t count) {
   while (!g_stop) {
+    if (g_tell) tell_steps(places, count);
     const uint64_t now = clock_us();
     const uint64_t soon = now + (count > 1 ? kSlackUs : 0);
     bool more = false;
@@ -62,6 +77,8 @@ int main(int argc, char** argv) {
   const struct sigaction stop = {.sa_handler = on_signal};
   sigaction(SIGTERM, &stop, NULL);
   sigaction(SIGINT, &stop, NULL);
+  const struct sigaction tell = {.sa_handler = on_tell};
+  sigaction(SIGUSR1, &tell, NULL);
   signal(SIGPIPE, SIG_IGN);
   struct rlimit files;
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {

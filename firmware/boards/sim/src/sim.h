@@ -110,6 +110,7 @@ sim_board_t* board_open(const sim_options_t* o, uint32_t number);
 void board_close(sim_board_t* b);
 /* One turn; returns when the next is due at the latest, in microseconds of clock_us(). */
 uint64_t board_turn(sim_board_t* b);
+uint32_t board_steps(const sim_board_t* b); /* of its run so far */
 int board_fd(const sim_board_t* b);     /* wakes the board; -1: none */
 bool board_sends(const sim_board_t* b); /* and waits for room there */
 uint64_t clock_us(void);

@@ -11,6 +11,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Board, BoardNvm, Dataset, DatasetPreview, DatasetReport, EpochResult, Evaluation, Event, Job, Lease, Model, Outputs, Port, Reason, Run, RunEstimate, RunEvent, RunSpec, Snapshot, TelemetryFrame, Upload } from "./types_pb.js";
+import type { DiskState } from "./storage_pb.js";
 
 /**
  * Describes the file odt/api/v1/services.proto.
@@ -3487,7 +3488,7 @@ export enum Topic_Kind {
   RUN = 3,
 
   /**
-   * key = run id: step frames
+   * key = run id: step frames; no key: of all runs from now on, lossless
    *
    * @generated from enum value: KIND_TELEMETRY = 4;
    */
@@ -4348,6 +4349,18 @@ export declare type GetInfoResponse = Message<"odt.api.v1.GetInfoResponse"> & {
    * @generated from field: string listen_boards = 14;
    */
   listenBoards: string;
+
+  /**
+   * @generated from field: odt.api.v1.DiskState disk_state = 15;
+   */
+  diskState: DiskState;
+
+  /**
+   * not OK: what it means and what to do
+   *
+   * @generated from field: string disk_text = 16;
+   */
+  diskText: string;
 };
 
 /**

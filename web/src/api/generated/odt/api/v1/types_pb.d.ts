@@ -2067,6 +2067,13 @@ export declare type Run = Message<"odt.api.v1.Run"> & {
    * @generated from field: uint32 nvm_step = 28;
    */
   nvmStep: number;
+
+  /**
+   * its raw telemetry stays whatever room is left
+   *
+   * @generated from field: bool pinned = 80;
+   */
+  pinned: boolean;
 };
 
 /**
