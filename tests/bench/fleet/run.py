@@ -119,8 +119,8 @@ class Fleet(Processes):
         return spec
 
     def train_all(self):
-        self.model = bytes.fromhex(self.ctl("model", "show", "net")["hash"])
-        self.dataset = bytes.fromhex(self.ctl("data", "show", "points")["id"])
+        self.model = bytes.fromhex(self.ctl("model", "list")[0]["hash"])
+        self.dataset = bytes.fromhex(self.ctl("data", "list")[0]["id"])
         steps = int((self.args.minutes + 1) * 60 * 1000 / STEP_MS)
         self.epochs = -(-steps // (SAMPLES // BATCH))
         runs = self.rpc.RunServiceStub(self.channel)
