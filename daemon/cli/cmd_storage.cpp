@@ -22,7 +22,7 @@ std::string mega(std::uint64_t bytes) {
   return absl::StrCat(bytes / 1'000'000, ".", bytes / 100'000 % 10, " MB");
 }
 
-Status show(Context& context) {
+Status show_storage(Context& context) {
   ODT_ASSIGN(const auto s, context.call<v1::GetStorageResponse>(v1::GetStorageRequest()));
   if (context.json) {
     context.print_json(s);
@@ -43,14 +43,14 @@ Status show(Context& context) {
   return {};
 }
 
-Result<google::protobuf::RepeatedPtrField<v1::TrashItem>> trash(Context& context) {
+Result<google::protobuf::RepeatedPtrField<v1::TrashItem>> trash_items(Context& context) {
   ODT_ASSIGN(Client * client, context.client());
   return client->list<v1::ListTrashResponse>(v1::ListTrashRequest(),
                                              [](auto& r) { return r.items(); });
 }
 
 Status list_trash(Context& context) {
-  ODT_ASSIGN(const auto items, trash(context));
+  ODT_ASSIGN(const auto items, trash_items(context));
   auto out = nlohmann::ordered_json::array();
   Table table({"KIND", "KEY", "NAME", "DELETED", "BY", "GONE ON"});
   for (const auto& item : items) {
@@ -65,14 +65,14 @@ Status list_trash(Context& context) {
 }
 
 Result<v1::TrashItem> find_trash(Context& context, const std::string& word) {
-  ODT_ASSIGN(const auto items, trash(context));
+  ODT_ASSIGN(const auto items, trash_items(context));
   std::vector<Candidate> candidates;
   for (const auto& item : items) candidates.push_back({item.key(), item.name(), {}});
   ODT_ASSIGN(const std::size_t index, resolve("trash item", word, candidates));
   return items[static_cast<int>(index)];
 }
 
-Status restore(Context& context, const std::string& word) {
+Status restore_trash(Context& context, const std::string& word) {
   ODT_ASSIGN(const v1::TrashItem item, find_trash(context, word));
   v1::UntrashRequest request;
   request.set_kind(item.kind());
@@ -83,7 +83,7 @@ Status restore(Context& context, const std::string& word) {
   return {};
 }
 
-Status purge(Context& context, const std::string& word, std::uint32_t days, bool dry_run) {
+Status purge_trash(Context& context, const std::string& word, std::uint32_t days, bool dry_run) {
   v1::PurgeRequest request;
   request.set_dry_run(dry_run);
   request.set_older_than_s(std::uint64_t{days} * 24 * 3600);
@@ -101,9 +101,9 @@ Status purge(Context& context, const std::string& word, std::uint32_t days, bool
 }
 
 // Where streamed bytes go: a file that appears whole, or standard output ("-").
-class Sink {
+class ByteSink {
  public:
-  Sink(Context& context, std::string path) : context_(context), path_(std::move(path)) {
+  ByteSink(Context& context, std::string path) : context_(context), path_(std::move(path)) {
     if (path_ != "-") file_.open(path_ + ".part", std::ios::binary | std::ios::trunc);
   }
   bool ready() const { return path_ == "-" || file_.is_open(); }
@@ -130,9 +130,9 @@ class Sink {
   std::uint64_t bytes_ = 0;
 };
 
-Status backup(Context& context, const std::string& path) {
+Status write_backup(Context& context, const std::string& path) {
   ODT_ASSIGN(Client * client, context.client());
-  Sink sink(context, path);
+  ByteSink sink(context, path);
   if (!sink.ready()) return absl::InvalidArgumentError(path + ": cannot be written");
   Status status = client->backup([&](const v1::BackupResponse& r) {
     if (r.total_bytes() != 0)
@@ -149,12 +149,12 @@ Status backup(Context& context, const std::string& path) {
   return status;
 }
 
-struct ExportOptions {
+struct RunExport {
   std::string run, format = "csv", out = "-";
   std::uint32_t attempt = 0, first = 0, last = 0;
 };
 
-Status export_run(Context& context, const ExportOptions& o) {
+Status export_run(Context& context, const RunExport& o) {
   ODT_ASSIGN(const v1::Run run, find_run(context, o.run));
   ODT_ASSIGN(Client * client, context.client());
   v1::ExportTelemetryRequest request;
@@ -163,13 +163,13 @@ Status export_run(Context& context, const ExportOptions& o) {
   request.set_attempt(o.attempt);
   request.set_first_step(o.first);
   request.set_last_step(o.last);
-  Sink sink(context, o.out);
+  ByteSink sink(context, o.out);
   if (!sink.ready()) return absl::InvalidArgumentError(o.out + ": cannot be written");
   return sink.finish(client->export_telemetry(
       request, [&](const v1::ExportTelemetryResponse& r) { return sink.write(r.data()); }));
 }
 
-Status pin(Context& context, const std::string& word, bool pinned) {
+Status pin_run(Context& context, const std::string& word, bool pinned) {
   ODT_ASSIGN(const v1::Run run, find_run(context, word));
   v1::PinRunRequest request;
   request.set_run_id(run.id());
@@ -180,7 +180,7 @@ Status pin(Context& context, const std::string& word, bool pinned) {
   return {};
 }
 
-Status thin(Context& context, const std::string& word) {
+Status thin_run(Context& context, const std::string& word) {
   ODT_ASSIGN(const v1::Run run, find_run(context, word));
   v1::ThinRunRequest request;
   request.set_run_id(run.id());
@@ -209,14 +209,15 @@ void add_storage(CLI::App& app, Context& context) {
   CLI::App* storage = app.add_subcommand("storage", "Disk and trash: show, trash, restore, purge");
   storage->require_subcommand(1);
   CLI::App* sub = storage->add_subcommand("show", "Room that is taken and left");
-  sub->callback([&context] { context.action = [&context] { return show(context); }; });
+  sub->callback([&context] { context.action = [&context] { return show_storage(context); }; });
   sub = storage->add_subcommand("trash", "What was deleted and can be restored");
   sub->callback([&context] { context.action = [&context] { return list_trash(context); }; });
   const auto word = std::make_shared<std::string>();
   sub = storage->add_subcommand("restore", "Bring a deleted thing back");
   sub->add_option("THING", *word, "Its name, or the beginning of its key")->required();
-  sub->callback(
-      [&context, word] { context.action = [&context, word] { return restore(context, *word); }; });
+  sub->callback([&context, word] {
+    context.action = [&context, word] { return restore_trash(context, *word); };
+  });
   const auto days = std::make_shared<std::uint32_t>(0);
   const auto dry_run = std::make_shared<bool>(false);
   sub = storage->add_subcommand("purge", "Empty the trash for good, and free what nothing uses");
@@ -225,17 +226,18 @@ void add_storage(CLI::App& app, Context& context) {
   sub->add_flag("--dry-run", *dry_run, "Only say what would go");
   sub->callback([&context, word, days, dry_run] {
     context.action = [&context, word, days, dry_run] {
-      return purge(context, *word, *days, *dry_run);
+      return purge_trash(context, *word, *days, *dry_run);
     };
   });
   sub = app.add_subcommand("backup", "Everything odtd keeps into one file, while it works");
   sub->add_option("FILE", *word, "A tar file; -: standard output")->required();
-  sub->callback(
-      [&context, word] { context.action = [&context, word] { return backup(context, *word); }; });
+  sub->callback([&context, word] {
+    context.action = [&context, word] { return write_backup(context, *word); };
+  });
 }
 
 void add_run_storage(CLI::App& run, Context& context) {
-  const auto o = std::make_shared<ExportOptions>();
+  const auto o = std::make_shared<RunExport>();
   CLI::App* sub = run.add_subcommand("export", "Every raw record of its telemetry");
   sub->add_option("RUN", o->run, "Beginning of the id, or name")->required();
   sub->add_option("--format", o->format, "csv or jsonl")->check(CLI::IsMember({"csv", "jsonl"}));
@@ -254,10 +256,10 @@ void add_run_storage(CLI::App& run, Context& context) {
     });
   };
   verb("pin", "Keep its raw telemetry whatever room is left",
-       [](Context& c, const std::string& w) { return pin(c, w, true); });
+       [](Context& c, const std::string& w) { return pin_run(c, w, true); });
   verb("unpin", "Let its raw telemetry go when room is short",
-       [](Context& c, const std::string& w) { return pin(c, w, false); });
-  verb("thin", "Drop its raw telemetry now; rollups stay", thin);
+       [](Context& c, const std::string& w) { return pin_run(c, w, false); });
+  verb("thin", "Drop its raw telemetry now; rollups stay", thin_run);
   verb("delete", "Into the trash", delete_run);
 }
 
