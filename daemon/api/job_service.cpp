@@ -3,7 +3,7 @@
 namespace odt::api {
 namespace {
 
-void add_reads(ApiService& service, Deps& deps) {
+void add_job_reads(ApiService& service, Deps& deps) {
   service.unary<v1::GetJobRequest, v1::GetJobResponse>(
       "GetJob",
       [&deps](const Call&, const v1::GetJobRequest& request, Reply<v1::GetJobResponse> reply) {
@@ -63,7 +63,7 @@ Result<jobs::TrainOnPcOptions> read_training(const v1::TrainOnPcRequest& request
 ServicePtr make_job_service(Deps& deps) {
   auto service = std::make_unique<ApiService>(
       deps.gate, *v1::GetJobRequest::descriptor()->file()->FindServiceByName("JobService"));
-  add_reads(*service, deps);
+  add_job_reads(*service, deps);
   service->unary<v1::CancelJobRequest, v1::CancelJobResponse>(
       "CancelJob", [&deps](const Call& call, const v1::CancelJobRequest& request,
                            Reply<v1::CancelJobResponse> reply) {
