@@ -2,15 +2,11 @@
 
 #include <algorithm>
 
+#include "api/convert_parts.h"
 #include "api/errors.h"
 
 namespace odt::api {
 namespace {
-
-template <typename Id>
-std::string id_bytes(const Id& id) {
-  return id.is_zero() ? std::string() : id.str();
-}
 
 // What a board reports of itself is the head of a hash; the rest is zero until GET_STATE.
 std::string reported_hash(const Hash& hash, std::size_t most) {
@@ -18,42 +14,6 @@ std::string reported_hash(const Hash& hash, std::size_t most) {
   const bool head_only = std::all_of(hash.bytes.begin() + 16, hash.bytes.end(),
                                      [](std::uint8_t byte) { return byte == 0; });
   return hash.str().substr(0, head_only ? 16 : most);
-}
-
-void set_meta(const model::Meta& meta, v1::Meta* out) {
-  out->set_gateway_id(id_bytes(meta.gateway_id));
-  out->set_created_by(clean_text(meta.created_by));
-  out->set_create_time_us(meta.create_time_us);
-  out->set_etag(static_cast<std::uint64_t>(meta.etag));
-}
-
-void set_reason(const model::Reason& reason, v1::Reason* out) {
-  out->set_code(clean_text(reason.code));
-  out->set_text(clean_text(reason.text));
-  out->set_remedy(clean_text(reason.remedy));
-}
-
-void set_accuracy(const model::Accuracy& accuracy, v1::Accuracy* out) {
-  out->set_correct(accuracy.correct);
-  out->set_total(accuracy.total);
-}
-
-void set_loss(const model::Loss& loss, v1::Loss* out) {
-  out->set_sum(loss.sum);
-  out->set_exp2(loss.exp2);
-  out->set_count(loss.count);
-  out->set_kind(static_cast<v1::Loss::Kind>(loss.kind));
-}
-
-// Absent, as a message, where nothing was measured.
-template <typename Make>
-void set_known_loss(const model::Loss& loss, Make make) {
-  if (loss.count != 0) set_loss(loss, make());
-}
-
-template <typename From, typename To>
-void copy_all(const From& from, To* to) {
-  to->Add(from.begin(), from.end());
 }
 
 template <typename Make>
@@ -209,6 +169,8 @@ v1::Snapshot to_proto(const model::Snapshot& snapshot) {
   set_known_loss(snapshot.heldout_loss, [&out] { return out.mutable_heldout_loss(); });
   out.set_bytes(snapshot.bytes);
   out.set_note(clean_text(snapshot.note));
+  for (const auto& parent : snapshot.parents) out.add_parents(parent.str());
+  out.set_campaign_id(id_bytes(snapshot.campaign_id));
   out.set_chain(id_bytes(snapshot.chain));
   out.set_origin(clean_text(snapshot.origin));
   out.set_pinned(snapshot.pinned);
@@ -327,6 +289,8 @@ v1::RunSpec to_proto(const model::RunSpec& spec) {
   out.set_evaluate(spec.evaluate);
   out.set_name(clean_text(spec.name));
   out.set_resume_deadline_s(spec.resume_deadline_s);
+  out.set_campaign_id(id_bytes(spec.campaign_id));
+  out.set_campaign_unit(spec.campaign_unit);
   out.set_priority(spec.priority);
   return out;
 }
@@ -479,6 +443,8 @@ v1::Event to_proto(const model::Event& event) {
     void operator()(const model::EpochResult& v) { *out.mutable_epoch() = to_proto(v); }
     void operator()(const model::Job& v) { *out.mutable_job() = to_proto(v); }
     void operator()(const model::Evaluation& v) { *out.mutable_evaluation() = to_proto(v); }
+    void operator()(const model::Campaign& v) { *out.mutable_campaign() = to_proto(v); }
+    void operator()(const model::CampaignEvent& v) { *out.mutable_campaign_event() = to_proto(v); }
     void operator()(const model::Deleted& v) {
       out.mutable_deleted()->set_kind(clean_text(v.kind));
       out.mutable_deleted()->set_key(v.key);

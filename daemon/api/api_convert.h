@@ -3,6 +3,7 @@
 #include "jobs/job_control.h"
 #include "model/device.h"
 #include "model/event.h"
+#include "odt/api/v1/campaigns.pb.h"
 #include "odt/api/v1/services.pb.h"
 #include "odt/api/v1/storage.pb.h"
 #include "odt/api/v1/types.pb.h"
@@ -30,6 +31,11 @@ v1::HyperParams to_proto(const model::HyperParams& hyper);
 v1::RunEvent to_proto(const model::RunEvent& event);
 v1::EpochResult to_proto(const model::EpochResult& epoch);
 v1::TelemetryFrame to_proto(const model::TelemetryFrame& frame);
+v1::Campaign to_proto(const model::Campaign& campaign);
+v1::CampaignSpec to_proto(const model::CampaignSpec& spec);
+v1::CampaignEvent to_proto(const model::CampaignEvent& event);
+v1::CampaignUnit to_proto(const model::CampaignUnit& unit);
+v1::CampaignRound to_proto(const model::CampaignRound& round);
 v1::Event to_proto(const model::Event& event);
 
 // Errors: INVALID_ARGUMENT naming the field (its path in the request begins with `field`).
@@ -42,6 +48,7 @@ Result<std::string> text_field(const std::string& raw, std::string_view field, s
                                bool required);
 Result<model::HyperParams> from_proto(const v1::HyperParams& hyper, const std::string& field);
 Result<model::RunSpec> from_proto(const v1::RunSpec& spec);
+Result<model::CampaignSpec> from_proto(const v1::CampaignSpec& spec);
 Result<jobs::ImportOptions> from_proto(const v1::ImportOptions& options);
 
 }  // namespace odt::api

@@ -1,22 +1,10 @@
 #include "api/api_convert.h"
 #include "api/errors.h"
+#include "api/parse_parts.h"
 
 // The way in: every field of a request is checked here, and an error names it.
 namespace odt::api {
 namespace {
-
-template <typename Enum, typename ProtoEnum>
-Result<Enum> enum_field(ProtoEnum value, bool valid, const std::string& field) {
-  if (!valid) return bad_field(field, "unknown value " + std::to_string(static_cast<int>(value)));
-  return static_cast<Enum>(value);
-}
-
-template <typename T>
-Status in_range(T value, T low, T high, const std::string& field) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return bad_field(field, std::to_string(value) + "; allowed " + std::to_string(low) + " to " +
-                              std::to_string(high));
-}
 
 Result<Hash> read_hash(const std::string& raw, std::string_view field) {
   if (raw.size() != Hash::kSize)

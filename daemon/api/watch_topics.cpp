@@ -28,6 +28,8 @@ struct Wants {
   bool operator()(const model::Snapshot&) const { return is(TopicKind::kLibrary); }
   bool operator()(const model::Evaluation&) const { return is(TopicKind::kLibrary); }
   bool operator()(const model::Job&) const { return is(TopicKind::kJobs); }
+  bool operator()(const model::Campaign&) const { return is(TopicKind::kCampaigns); }
+  bool operator()(const model::CampaignEvent&) const { return is(TopicKind::kCampaigns); }
   bool operator()(const model::Run& v) const { return run(v.id); }
   bool operator()(const model::RunEvent& v) const {
     return is(TopicKind::kRun) && topic.run == v.run_id;
@@ -37,6 +39,7 @@ struct Wants {
   }
   bool operator()(const model::Deleted& v) const {
     if (v.kind == "board" || v.kind == "port") return is(TopicKind::kFleet);
+    if (v.kind == "campaign") return is(TopicKind::kCampaigns);
     return is(TopicKind::kLibrary);
   }
   bool operator()(const model::Warning& v) const { return is(TopicKind::kFleet) || run(v.run_id); }
@@ -51,6 +54,7 @@ struct Key {
   std::string operator()(const model::Snapshot& v) const { return "snapshot" + v.hash.str(); }
   std::string operator()(const model::Evaluation& v) const { return "evaluation" + v.id.str(); }
   std::string operator()(const model::Job& v) const { return "job" + v.id.str(); }
+  std::string operator()(const model::Campaign& v) const { return "campaign" + v.id.str(); }
   std::string operator()(const model::Run& v) const { return "run" + v.id.str(); }
   std::string operator()(const model::Deleted& v) const { return v.kind + v.key; }
   template <typename Appended>
@@ -76,10 +80,13 @@ class SnapshotBuilder {
         return library();
       case TopicKind::kJobs:
         return page(store_.jobs({kSnapshotPage, ""}));
+      case TopicKind::kCampaigns:
+        return page(store_.campaigns({kSnapshotPage, ""}));
       case TopicKind::kAllEvents:
         ODT_TRY(fleet());
         ODT_TRY(runs());
         ODT_TRY(library());
+        ODT_TRY(page(store_.campaigns({kSnapshotPage, ""})));
         return page(store_.jobs({kSnapshotPage, ""}));
       case TopicKind::kTelemetry:
         break;

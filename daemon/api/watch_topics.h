@@ -24,6 +24,7 @@ enum class TopicKind {
   kLibrary = 5,
   kJobs = 6,
   kAllEvents = 7,
+  kCampaigns = 8,
 };
 
 struct WatchTopic {

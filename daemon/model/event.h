@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "model/board.h"
+#include "model/campaign.h"
 #include "model/library.h"
 #include "model/run.h"
 
@@ -19,7 +20,7 @@ struct Warning {
 };
 
 using EventBody = std::variant<Board, Port, Model, Dataset, Snapshot, Run, RunEvent, EpochResult,
-                               Job, Evaluation, Deleted, Warning>;
+                               Job, Evaluation, Deleted, Warning, Campaign, CampaignEvent>;
 
 // A durable change, numbered by the commit that made it durable.
 struct Event {

@@ -97,6 +97,8 @@ struct Snapshot {
   Loss heldout_loss;
   std::uint64_t bytes = 0;
   std::string note;
+  std::vector<Hash> parents;  // of an average
+  Uuid campaign_id;           // that made it
   // Link of the hash chain (model/provenance.h) and that of its parent when it was made; set by the
   // store with the first put. Zero: before there were chains.
   Hash chain, parent_chain;

@@ -97,6 +97,9 @@ struct RunSpec {
   bool evaluate = false;
   std::string name;
   std::uint32_t resume_deadline_s = 0;
+  Uuid id;           // chosen by the caller: a run that exists already is the answer; zero: new
+  Uuid campaign_id;  // zero: of no campaign
+  std::uint32_t campaign_unit = 0;
   std::int32_t priority = 0;
   bool captured = false;  // on the samples that the board captured; no dataset
   bool operator==(const RunSpec&) const = default;

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "store/body_fields.h"
+#include "store/campaign_fields.h"
 
 namespace odt::store {
 namespace {
@@ -48,7 +49,11 @@ class Writer {
     } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
       if (!value.empty()) json[name] = value;
     } else if constexpr (IsOptional<T>::value) {
-      if (value) json[name] = *value;
+      if (!value) return;
+      if constexpr (std::is_class_v<typename T::value_type>)
+        json[name] = object(*value);
+      else
+        json[name] = *value;
     } else if constexpr (IsVector<T>::value) {
       if (!value.empty()) json[name] = list(value);
     } else {
@@ -70,6 +75,8 @@ class Writer {
         out.push_back(value);
       else if constexpr (std::is_same_v<T, float>)
         out.push_back(std::bit_cast<std::uint32_t>(value));  // exactly, and no floats in the store
+      else if constexpr (IsFixedId<T>::value || std::is_same_v<T, BoardUid>)
+        out.push_back(value.hex());
       else
         out.push_back(object(value));
     }
@@ -228,6 +235,10 @@ ODT_STORE_BODY(model::EpochResult)
 ODT_STORE_BODY(model::Warning)
 ODT_STORE_BODY(model::BoardCommand)
 ODT_STORE_BODY(TrashRecord)
+ODT_STORE_BODY(model::Campaign)
+ODT_STORE_BODY(model::CampaignEvent)
+ODT_STORE_BODY(model::CampaignUnit)
+ODT_STORE_BODY(model::CampaignRound)
 #undef ODT_STORE_BODY
 
 }  // namespace odt::store

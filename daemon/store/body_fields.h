@@ -200,6 +200,8 @@ void fields(V& f, model::Snapshot& v) {
   f("heldout_loss", v.heldout_loss);
   f("bytes", v.bytes);
   f("note", v.note);
+  f("parents", v.parents);
+  f("campaign_id", v.campaign_id);
   f("chain", v.chain);
   f("parent_chain", v.parent_chain);
   f("origin", v.origin);
@@ -300,6 +302,8 @@ void fields(V& f, model::RunSpec& v) {
   f("evaluate", v.evaluate);
   f("name", v.name);
   f("resume_deadline_s", v.resume_deadline_s);
+  f("campaign_id", v.campaign_id);
+  f("campaign_unit", v.campaign_unit);
   f("priority", v.priority);
   f("captured", v.captured);
 }

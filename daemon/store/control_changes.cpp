@@ -5,7 +5,7 @@
 
 #include "model/provenance.h"
 #include "store/body_codec.h"
-#include "store/control_engine.h"
+#include "store/control_engine_put.h"
 #include "store/keys.h"
 
 namespace odt::store {
@@ -55,33 +55,6 @@ Status ControlEngine::check_etag(Transaction& tx, Kind kind, const std::string& 
   return absl::AbortedError(absl::StrCat(show_key(kind, key), " was changed meanwhile: etag is ",
                                          stored, ", the request has ", etag,
                                          "; read it again and repeat"));
-}
-
-template <typename T>
-Status ControlEngine::put(Transaction& tx, Kind kind, const std::string& key, T value) {
-  constexpr bool kEvent = std::is_constructible_v<model::EventBody, T>;
-  ODT_ASSIGN(const std::optional<Row> row, rows_->get(kind, key));
-  ODT_TRY(check_etag(tx, kind, key, value.meta.etag, row ? row->etag : 0));
-  model::Meta& meta = value.meta;
-  if (row) {
-    ODT_ASSIGN(const T stored, from_body<T>(row->body));
-    if (meta.create_time_us == 0) meta.create_time_us = stored.meta.create_time_us;
-    if (meta.created_by.empty()) meta.created_by = stored.meta.created_by;
-  }
-  if (meta.create_time_us == 0) meta.create_time_us = tx.time_us;
-  if (meta.created_by.empty()) meta.created_by = tx.batch.actor;
-  if (meta.gateway_id.is_zero()) meta.gateway_id = identity_.gateway_id;
-  if (kEvent) meta.etag = tx.next_seq;
-  ODT_TRY(rows_->put(kind, {key, sort_of(value), active_of(value), meta.etag, to_body(value)}));
-  if constexpr (kEvent)
-    return append(tx, kind, key, std::move(value));
-  else
-    return {};
-}
-
-template <typename T>
-Status ControlEngine::put_record(Kind kind, const std::string& key, const T& value) {
-  return rows_->put(kind, {key, {}, false, 0, to_body(value)});
 }
 
 Status ControlEngine::apply(Transaction& tx, const PutBoard& c) {
@@ -151,22 +124,6 @@ Status ControlEngine::apply(Transaction& tx, const PutSnapshot& c) {
   return put(tx, Kind::kSnapshot, key, std::move(value));
 }
 
-Status ControlEngine::append_run_event(Transaction& tx, model::RunEvent event) {
-  ODT_ASSIGN(const std::vector<Row> last,
-             rows_->with_prefix(Kind::kRunEvent, event.run_id.str(), true));
-  event.seq = 1;
-  if (!last.empty()) {
-    ODT_ASSIGN(const model::RunEvent previous, from_body<model::RunEvent>(last.back().body));
-    event.seq = previous.seq + 1;
-  }
-  if (event.time_us == 0) event.time_us = tx.time_us;
-  if (event.actor.empty()) event.actor = tx.batch.actor;
-  if (event.command_id.is_zero()) event.command_id = tx.batch.command_id;
-  const std::string key = run_event_key(event.run_id, event.seq);
-  ODT_TRY(put_record(Kind::kRunEvent, key, event));
-  return append(tx, Kind::kRunEvent, key, std::move(event));
-}
-
 Status ControlEngine::apply(Transaction& tx, const CreateRun& c) {
   ODT_TRY(require_key(c.value.id, "run"));
   if (c.value.state != model::RunState::kQueued)
@@ -184,7 +141,7 @@ Status ControlEngine::apply(Transaction& tx, const CreateRun& c) {
   event.to = model::RunState::kQueued;
   event.cause = "created";
   event.actor = c.actor;
-  return append_run_event(tx, std::move(event));
+  return append_change(tx, Kind::kRunEvent, c.value.id, std::move(event));
 }
 
 Status ControlEngine::apply(Transaction& tx, const TransitionRun& c) {
@@ -201,7 +158,7 @@ Status ControlEngine::apply(Transaction& tx, const TransitionRun& c) {
                                                       state_name(c.event.from), " to ",
                                                       state_name(c.event.to)));
   ODT_TRY(put(tx, Kind::kRun, c.value.id.str(), c.value));
-  return append_run_event(tx, c.event);
+  return append_change(tx, Kind::kRunEvent, c.value.id, c.event);
 }
 
 Status ControlEngine::apply(Transaction& tx, const UpdateRun& c) {
@@ -267,6 +224,7 @@ Status ControlEngine::refuse_if_used(Kind kind, const std::string& key) {
                                                         r.id.hex(), " (", state_name(r.state),
                                                         "); cancel the run or wait for its end"));
   }
+  ODT_TRY(refuse_if_in_campaign(kind, key));
   if (kind == Kind::kSnapshot) {
     ODT_ASSIGN(const Hash hash, Hash::from_bytes(key));
     const auto value = snapshot(hash);
@@ -311,6 +269,7 @@ Status ControlEngine::apply(Transaction& tx, const Delete& c) {
   ODT_ASSIGN(const std::optional<Row> row, rows_->get(kind, c.key));
   if (!row) return absl::NotFoundError(absl::StrCat("no ", c.kind, " ", show_key(kind, c.key)));
   ODT_TRY(refuse_if_used(kind, c.key));
+  if (kind == Kind::kCampaign) ODT_TRY(delete_campaign_parts(c.key));
   if (kind == Kind::kSnapshot) ODT_TRY(drop_aliases(*row));
   ODT_TRY(rows_->erase(kind, c.key));
   if (kind == Kind::kUpload) return {};  // uploads have no events

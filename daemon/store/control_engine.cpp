@@ -154,6 +154,24 @@ Result<std::vector<model::RunEvent>> ControlEngine::run_events(const Uuid& run) 
 Result<std::vector<model::EpochResult>> ControlEngine::epochs(const Uuid& run) {
   return all<model::EpochResult>(rows_->with_prefix(Kind::kEpoch, run.str(), false));
 }
+Result<model::Campaign> ControlEngine::campaign(const Uuid& id) {
+  return get<model::Campaign>(Kind::kCampaign, id.str(), "campaign");
+}
+Result<Page<model::Campaign>> ControlEngine::campaigns(const ListQuery& q) {
+  return list<model::Campaign>(Kind::kCampaign, q, true);
+}
+Result<std::vector<model::Campaign>> ControlEngine::active_campaigns() {
+  return all<model::Campaign>(rows_->active(Kind::kCampaign));
+}
+Result<std::vector<model::CampaignEvent>> ControlEngine::campaign_events(const Uuid& id) {
+  return all<model::CampaignEvent>(rows_->with_prefix(Kind::kCampaignEvent, id.str(), false));
+}
+Result<std::vector<model::CampaignUnit>> ControlEngine::campaign_units(const Uuid& id) {
+  return all<model::CampaignUnit>(rows_->with_prefix(Kind::kCampaignUnit, id.str(), false));
+}
+Result<std::vector<model::CampaignRound>> ControlEngine::campaign_rounds(const Uuid& id) {
+  return all<model::CampaignRound>(rows_->with_prefix(Kind::kCampaignRound, id.str(), false));
+}
 Result<model::Upload> ControlEngine::upload(const Uuid& id) {
   return get<model::Upload>(Kind::kUpload, id.str(), "upload");
 }
@@ -248,6 +266,10 @@ Result<model::EventBody> ControlEngine::body_of(const EventRow& event) {
       return read(model::Job());
     case Kind::kEvaluation:
       return read(model::Evaluation());
+    case Kind::kCampaign:
+      return read(model::Campaign());
+    case Kind::kCampaignEvent:
+      return read(model::CampaignEvent());
     case Kind::kWarning:
       return read(model::Warning());
     default:

@@ -42,6 +42,12 @@ class ControlEngine : public ControlStore {
   Result<std::vector<model::Run>> active_runs() override;
   Result<std::vector<model::RunEvent>> run_events(const Uuid& run) override;
   Result<std::vector<model::EpochResult>> epochs(const Uuid& run) override;
+  Result<model::Campaign> campaign(const Uuid& id) override;
+  Result<Page<model::Campaign>> campaigns(const ListQuery& q) override;
+  Result<std::vector<model::Campaign>> active_campaigns() override;
+  Result<std::vector<model::CampaignEvent>> campaign_events(const Uuid& campaign) override;
+  Result<std::vector<model::CampaignUnit>> campaign_units(const Uuid& campaign) override;
+  Result<std::vector<model::CampaignRound>> campaign_rounds(const Uuid& campaign) override;
   Result<std::vector<model::BoardCommand>> open_commands(const BoardUid& uid) override;
   Result<model::Upload> upload(const Uuid& id) override;
   Result<std::string> setting(const std::string& key) override;
@@ -117,8 +123,17 @@ class ControlEngine : public ControlStore {
   Status erase_all(Kind kind, const std::string& prefix);
   Status erase_derived(const std::string& content, const std::string& model);
   Status refuse_if_any_run(Kind kind, const std::string& key);
+  Status apply(Transaction& tx, const CreateCampaign& c);
+  Status apply(Transaction& tx, const TransitionCampaign& c);
+  Status apply(Transaction& tx, const UpdateCampaign& c);
+  Status apply(Transaction& tx, const PutCampaignUnit& c);
+  Status apply(Transaction& tx, const PutCampaignRound& c);
 
-  Status append_run_event(Transaction& tx, model::RunEvent event);
+  // Numbers and completes a record of a state change, and stores it under its parent's key.
+  template <typename E>
+  Status append_change(Transaction& tx, Kind kind, const Uuid& parent, E event);
+  Status delete_campaign_parts(const std::string& campaign);
+  Status refuse_if_in_campaign(Kind kind, const std::string& key);
   Status take_alias(Transaction& tx, const std::string& alias, const Hash& by);
   Status refuse_if_used(Kind kind, const std::string& key);
   Status refuse_if_snapshots(const std::string& model);

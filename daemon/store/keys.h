@@ -17,6 +17,10 @@ inline std::string big_endian(std::uint64_t value, int bytes) {
 inline std::string run_event_key(const Uuid& run, std::uint32_t seq) {
   return run.str() + big_endian(seq, 4);
 }
+// Its events, units and rounds.
+inline std::string campaign_part_key(const Uuid& campaign, std::uint32_t number) {
+  return campaign.str() + big_endian(number, 4);
+}
 inline std::string epoch_key(const model::EpochResult& e) {
   return e.run_id.str() + big_endian(e.attempt, 4) + big_endian(e.epoch, 4);
 }
@@ -33,6 +37,7 @@ std::string sort_of(const T& v) {
 }
 
 inline bool active_of(const model::Run& v) { return !model::is_final(v.state); }
+inline bool active_of(const model::Campaign& v) { return !model::is_final(v.state); }
 template <typename T>
 bool active_of(const T&) {
   return false;
@@ -44,8 +49,9 @@ struct KindName {
 };
 // Kinds that can be deleted, with their names in store::Delete and model::Deleted.
 inline constexpr KindName kKindNames[] = {
-    {Kind::kBoard, "board"},     {Kind::kPort, "port"},         {Kind::kModel, "model"},
-    {Kind::kDataset, "dataset"}, {Kind::kSnapshot, "snapshot"}, {Kind::kUpload, "upload"},
+    {Kind::kBoard, "board"},       {Kind::kPort, "port"},         {Kind::kModel, "model"},
+    {Kind::kDataset, "dataset"},   {Kind::kSnapshot, "snapshot"}, {Kind::kUpload, "upload"},
+    {Kind::kCampaign, "campaign"},
 };
 
 inline Result<Hash> hash_from_hex(std::string_view hex) {

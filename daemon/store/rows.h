@@ -30,7 +30,11 @@ enum class Kind : std::uint8_t {
   kDerived = 13,  // key: content hash, model hash
   kUpload = 14,
   kSetting = 15,
-  kAlias = 16,  // key: alias; body: hash of the snapshot that has it
+  kCampaign = 17,
+  kCampaignEvent = 18,  // key: campaign id, seq as big-endian u32
+  kCampaignUnit = 19,   // key: campaign id, index as big-endian u32
+  kCampaignRound = 20,  // key: campaign id, round as big-endian u32
+  kAlias = 16,          // key: alias; body: hash of the snapshot that has it
   kTrash = 27,  // key: number of the kind as one byte, key there; body: TrashRecord
 };
 

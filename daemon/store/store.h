@@ -68,6 +68,26 @@ struct AppendEpoch {
 struct AppendWarning {
   model::Warning value;
 };
+struct CreateCampaign {
+  model::Campaign value;
+  std::vector<model::CampaignUnit> units;
+  std::string actor;
+};
+// As TransitionRun and UpdateRun, by model::is_legal_transition of campaigns.
+struct TransitionCampaign {
+  model::Campaign value;
+  model::CampaignEvent event;
+};
+struct UpdateCampaign {
+  model::Campaign value;
+};
+// No events: a change of the campaign goes with them.
+struct PutCampaignUnit {
+  model::CampaignUnit value;
+};
+struct PutCampaignRound {
+  model::CampaignRound value;
+};
 struct PutCommand {
   model::BoardCommand value;
 };  // no event
@@ -80,8 +100,9 @@ struct PutUpload {
 struct PutSetting {
   std::string key, value;
 };  // no event
-// kind: "board", "port", "model", "dataset", "snapshot", "upload". NOT_FOUND; FAILED_PRECONDITION
-// while referred to by an active run, and of a model by snapshots.
+// kind: "board", "port", "model", "dataset", "snapshot", "upload", "campaign" (one that is over;
+// its units and rounds go too). NOT_FOUND; FAILED_PRECONDITION while referred to by an active run
+// or campaign, and of a model by snapshots.
 struct Delete {
   std::string kind;
   std::string key;
@@ -112,7 +133,8 @@ inline constexpr const char* kTrashKinds[] = {"board", "model", "dataset", "snap
 using Change =
     std::variant<PutBoard, PutPort, PutModel, PutDataset, PutSnapshot, PutEvaluation, PutJob,
                  TransitionRun, UpdateRun, CreateRun, AppendEpoch, AppendWarning, PutCommand,
-                 PutDerived, PutUpload, PutSetting, Delete, Trash, Untrash, Purge>;
+                 PutDerived, PutUpload, PutSetting, Delete, Trash, Untrash, Purge, CreateCampaign,
+                 TransitionCampaign, UpdateCampaign, PutCampaignUnit, PutCampaignRound>;
 
 struct Batch {
   std::vector<Change> changes;
@@ -171,6 +193,12 @@ class ControlStore {
   virtual Result<std::vector<model::Run>> active_runs() = 0;  // not final, oldest first
   virtual Result<std::vector<model::RunEvent>> run_events(const Uuid& run) = 0;
   virtual Result<std::vector<model::EpochResult>> epochs(const Uuid& run) = 0;
+  virtual Result<model::Campaign> campaign(const Uuid& id) = 0;
+  virtual Result<Page<model::Campaign>> campaigns(const ListQuery& q) = 0;
+  virtual Result<std::vector<model::Campaign>> active_campaigns() = 0;  // not final, oldest first
+  virtual Result<std::vector<model::CampaignEvent>> campaign_events(const Uuid& campaign) = 0;
+  virtual Result<std::vector<model::CampaignUnit>> campaign_units(const Uuid& campaign) = 0;
+  virtual Result<std::vector<model::CampaignRound>> campaign_rounds(const Uuid& campaign) = 0;
   virtual Result<std::vector<model::BoardCommand>> open_commands(
       const BoardUid& uid) = 0;  // intent, sent, unknown
   virtual Result<model::Upload> upload(const Uuid& id) = 0;

@@ -40,6 +40,12 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::make_run(CallContext ctx
         co_await env_->control.call([known](store::ControlStore& s) { return s.run(known); });
     co_return run;
   }
+  // A campaign names its runs before it asks for them.
+  if (!asked.id.is_zero() && !dry_run) {
+    const Uuid own = asked.id;
+    auto run = co_await env_->control.call([own](store::ControlStore& s) { return s.run(own); });
+    if (!absl::IsNotFound(run.status())) co_return run;
+  }
   // What runs before it could not leave the samples where they are.
   if (asked.captured) {
     auto free = require_free(asked.board_uid);
@@ -64,7 +70,8 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::make_run(CallContext ctx
     run.effective = *guess;
     co_return run;
   }
-  run.id = new_uuid();
+  run.id = spec->id.is_zero() ? new_uuid() : spec->id;
+  run.spec.id = Uuid{};
   store::Batch batch;
   batch.actor = ctx.actor;
   batch.command_id = ctx.command_id;

@@ -3512,6 +3512,13 @@ export enum Topic_Kind {
    * @generated from enum value: KIND_ALL_EVENTS = 7;
    */
   ALL_EVENTS = 7,
+
+  /**
+   * all campaigns and their campaign_events
+   *
+   * @generated from enum value: KIND_CAMPAIGNS = 8;
+   */
+  CAMPAIGNS = 8,
 }
 
 /**

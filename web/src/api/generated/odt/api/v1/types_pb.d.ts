@@ -1302,6 +1302,20 @@ export declare type Snapshot = Message<"odt.api.v1.Snapshot"> & {
   heldoutLoss?: Loss | undefined;
 
   /**
+   * of an average: the snapshots that went into it
+   *
+   * @generated from field: repeated bytes parents = 30;
+   */
+  parents: Uint8Array[];
+
+  /**
+   * that made it
+   *
+   * @generated from field: bytes campaign_id = 31;
+   */
+  campaignId: Uint8Array;
+
+  /**
    * Link of the hash chain: SHA-256 over this snapshot's hash, origin and step, and the chain of its parent
    * (proto/README.md). Absent: kept before there were chains.
    *
@@ -1625,6 +1639,20 @@ export declare type RunSpec = Message<"odt.api.v1.RunSpec"> & {
    * @generated from field: bool captured = 9;
    */
   captured: boolean;
+
+  /**
+   * set by campaigns only
+   *
+   * @generated from field: bytes campaign_id = 50;
+   */
+  campaignId: Uint8Array;
+
+  /**
+   * index of the unit that the run is
+   *
+   * @generated from field: uint32 campaign_unit = 51;
+   */
+  campaignUnit: number;
 
   /**
    * -100..100: of runs that wait for a board the highest goes first
@@ -2941,6 +2969,18 @@ export declare type Event = Message<"odt.api.v1.Event"> & {
      */
     value: Warning;
     case: "warning";
+  } | {
+    /**
+     * @generated from field: odt.api.v1.Campaign campaign = 22;
+     */
+    value: Campaign;
+    case: "campaign";
+  } | {
+    /**
+     * @generated from field: odt.api.v1.CampaignEvent campaign_event = 23;
+     */
+    value: CampaignEvent;
+    case: "campaignEvent";
   } | { case: undefined; value?: undefined };
 };
 
@@ -2998,6 +3038,833 @@ export declare type Warning = Message<"odt.api.v1.Warning"> & {
  * Use `create(WarningSchema)` to create a new message.
  */
 export declare const WarningSchema: GenMessage<Warning>;
+
+/**
+ * @generated from message odt.api.v1.SweepAxis
+ */
+export declare type SweepAxis = Message<"odt.api.v1.SweepAxis"> & {
+  /**
+   * A field of HyperParams (mu_weight, mu_offset, batch, epochs, rule, rounding, loss, shift_source, k, layer_k, apt,
+   * apt_k_max, apt_t_min_q8, apt_t_max_q8, dead_zone, order_seed, lr_m, lr_s, policy) or trainable_layers: the model
+   * from the same ONNX file that was compiled with so many.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * "2", "1/-1/-3" (thirds), "half-up", "off"; "0..4": five values
+   *
+   * @generated from field: repeated string values = 2;
+   */
+  values: string[];
+};
+
+/**
+ * Describes the message odt.api.v1.SweepAxis.
+ * Use `create(SweepAxisSchema)` to create a new message.
+ */
+export declare const SweepAxisSchema: GenMessage<SweepAxis>;
+
+/**
+ * @generated from message odt.api.v1.SweepSpec
+ */
+export declare type SweepSpec = Message<"odt.api.v1.SweepSpec"> & {
+  /**
+   * @generated from field: odt.api.v1.SweepStrategy strategy = 1;
+   */
+  strategy: SweepStrategy;
+
+  /**
+   * @generated from field: repeated odt.api.v1.SweepAxis axes = 2;
+   */
+  axes: SweepAxis[];
+
+  /**
+   * 0: all combinations; at most 1024
+   *
+   * @generated from field: uint32 trials = 3;
+   */
+  trials: number;
+
+  /**
+   * @generated from field: uint32 seed = 4;
+   */
+  seed: number;
+
+  /**
+   * halving: 2..8, default 3
+   *
+   * @generated from field: uint32 eta = 5;
+   */
+  eta: number;
+
+  /**
+   * halving: of the first rung, default 1; the last has the epochs of `hyper`
+   *
+   * @generated from field: uint32 min_epochs = 6;
+   */
+  minEpochs: number;
+
+  /**
+   * no trial begins once the trials took so many seconds on boards; 0: no limit
+   *
+   * @generated from field: uint32 budget_board_s = 7;
+   */
+  budgetBoardS: number;
+};
+
+/**
+ * Describes the message odt.api.v1.SweepSpec.
+ * Use `create(SweepSpecSchema)` to create a new message.
+ */
+export declare const SweepSpecSchema: GenMessage<SweepSpec>;
+
+/**
+ * @generated from message odt.api.v1.RolloutSpec
+ */
+export declare type RolloutSpec = Message<"odt.api.v1.RolloutSpec"> & {
+  /**
+   * @generated from field: bytes snapshot = 1;
+   */
+  snapshot: Uint8Array;
+
+  /**
+   * share of the cohort that goes first, at least one board; default 100,000
+   *
+   * @generated from field: uint32 canary_ppm = 2;
+   */
+  canaryPpm: number;
+
+  /**
+   * cumulative shares after the canary; the last is 1,000,000 (default: only that)
+   *
+   * @generated from field: repeated uint32 phases_ppm = 3;
+   */
+  phasesPpm: number[];
+
+  /**
+   * held-out accuracy may fall by so much on a board; default 20,000
+   *
+   * @generated from field: uint32 max_drop_ppm = 4;
+   */
+  maxDropPpm: number;
+
+  /**
+   * "heldout" (default) or "test"
+   *
+   * @generated from field: string split = 5;
+   */
+  split: string;
+
+  /**
+   * into the boards' non-volatile memory, after all phases went well
+   *
+   * @generated from field: bool commit = 6;
+   */
+  commit: boolean;
+};
+
+/**
+ * Describes the message odt.api.v1.RolloutSpec.
+ * Use `create(RolloutSpecSchema)` to create a new message.
+ */
+export declare const RolloutSpecSchema: GenMessage<RolloutSpec>;
+
+/**
+ * @generated from message odt.api.v1.FederatedSpec
+ */
+export declare type FederatedSpec = Message<"odt.api.v1.FederatedSpec"> & {
+  /**
+   * 1..1000
+   *
+   * @generated from field: uint32 rounds = 1;
+   */
+  rounds: number;
+
+  /**
+   * of a round; default: half of the cohort, at least two
+   *
+   * @generated from field: uint32 min_boards = 2;
+   */
+  minBoards: number;
+
+  /**
+   * of a round; 0: until each board is done or has failed
+   *
+   * @generated from field: uint32 deadline_s = 3;
+   */
+  deadlineS: number;
+
+  /**
+   * drift over so many times the median is left out; Q8, default 768; 0xFFFFFFFF: never
+   *
+   * @generated from field: uint32 outlier_q8 = 4;
+   */
+  outlierQ8: number;
+
+  /**
+   * after the last round each board trains from the average; 0: it does not
+   *
+   * @generated from field: uint32 personalise_epochs = 5;
+   */
+  personaliseEpochs: number;
+};
+
+/**
+ * Describes the message odt.api.v1.FederatedSpec.
+ * Use `create(FederatedSpecSchema)` to create a new message.
+ */
+export declare const FederatedSpecSchema: GenMessage<FederatedSpec>;
+
+/**
+ * What a board trains on where it is not dataset_id.
+ *
+ * @generated from message odt.api.v1.BoardDataset
+ */
+export declare type BoardDataset = Message<"odt.api.v1.BoardDataset"> & {
+  /**
+   * @generated from field: bytes board_uid = 1;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * @generated from field: bytes dataset_id = 2;
+   */
+  datasetId: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.BoardDataset.
+ * Use `create(BoardDatasetSchema)` to create a new message.
+ */
+export declare const BoardDatasetSchema: GenMessage<BoardDataset>;
+
+/**
+ * @generated from message odt.api.v1.CampaignSpec
+ */
+export declare type CampaignSpec = Message<"odt.api.v1.CampaignSpec"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: odt.api.v1.CampaignKind kind = 2;
+   */
+  kind: CampaignKind;
+
+  /**
+   * Cohort: `query` over labels and fields of boards ("site=lab,target=m33,!broken"), and boards by name of key. At
+   * creation it becomes Campaign.boards. TWIN: one or two boards, A first.
+   *
+   * @generated from field: string query = 3;
+   */
+  query: string;
+
+  /**
+   * @generated from field: repeated bytes boards = 4;
+   */
+  boards: Uint8Array[];
+
+  /**
+   * @generated from field: bytes model_hash = 5;
+   */
+  modelHash: Uint8Array;
+
+  /**
+   * absent: every board has its own
+   *
+   * @generated from field: bytes dataset_id = 6;
+   */
+  datasetId: Uint8Array;
+
+  /**
+   * @generated from field: repeated odt.api.v1.BoardDataset datasets = 7;
+   */
+  datasets: BoardDataset[];
+
+  /**
+   * @generated from field: odt.api.v1.HyperParams hyper = 8;
+   */
+  hyper?: HyperParams | undefined;
+
+  /**
+   * absent: the image's weights
+   *
+   * @generated from field: bytes start_snapshot = 9;
+   */
+  startSnapshot: Uint8Array;
+
+  /**
+   * test split before and after each run
+   *
+   * @generated from field: bool evaluate = 10;
+   */
+  evaluate: boolean;
+
+  /**
+   * of each run; 0: default of the daemon, in federated rounds 60
+   *
+   * @generated from field: uint32 resume_deadline_s = 11;
+   */
+  resumeDeadlineS: number;
+
+  /**
+   * @generated from field: odt.api.v1.SweepSpec sweep = 12;
+   */
+  sweep?: SweepSpec | undefined;
+
+  /**
+   * TWIN: settings of B; absent: those of A
+   *
+   * @generated from field: odt.api.v1.HyperParams hyper_b = 13;
+   */
+  hyperB?: HyperParams | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.RolloutSpec rollout = 14;
+   */
+  rollout?: RolloutSpec | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.FederatedSpec federated = 15;
+   */
+  federated?: FederatedSpec | undefined;
+
+  /**
+   * boards at work at a time; 0: all
+   *
+   * @generated from field: uint32 max_parallel = 16;
+   */
+  maxParallel: number;
+};
+
+/**
+ * Describes the message odt.api.v1.CampaignSpec.
+ * Use `create(CampaignSpecSchema)` to create a new message.
+ */
+export declare const CampaignSpecSchema: GenMessage<CampaignSpec>;
+
+/**
+ * TWIN: where B's records first differ from A's.
+ *
+ * @generated from message odt.api.v1.TwinResult
+ */
+export declare type TwinResult = Message<"odt.api.v1.TwinResult"> & {
+  /**
+   * @generated from field: odt.api.v1.TwinResult.What what = 1;
+   */
+  what: TwinResult_What;
+
+  /**
+   * @generated from field: uint32 step = 2;
+   */
+  step: number;
+
+  /**
+   * @generated from field: uint32 layer = 3;
+   */
+  layer: number;
+
+  /**
+   * @generated from field: sint64 a = 4;
+   */
+  a: bigint;
+
+  /**
+   * @generated from field: sint64 b = 5;
+   */
+  b: bigint;
+
+  /**
+   * first epoch whose state hashes differ, from 1; 0: none
+   *
+   * @generated from field: uint32 first_state_epoch = 6;
+   */
+  firstStateEpoch: number;
+
+  /**
+   * @generated from field: uint32 steps_compared = 7;
+   */
+  stepsCompared: number;
+
+  /**
+   * names of settings that differ
+   *
+   * @generated from field: repeated string settings = 8;
+   */
+  settings: string[];
+};
+
+/**
+ * Describes the message odt.api.v1.TwinResult.
+ * Use `create(TwinResultSchema)` to create a new message.
+ */
+export declare const TwinResultSchema: GenMessage<TwinResult>;
+
+/**
+ * @generated from enum odt.api.v1.TwinResult.What
+ */
+export enum TwinResult_What {
+  /**
+   * not compared yet
+   *
+   * @generated from enum value: WHAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * nothing differs
+   *
+   * @generated from enum value: WHAT_EQUAL = 1;
+   */
+  EQUAL = 1,
+
+  /**
+   * @generated from enum value: WHAT_LOSS = 2;
+   */
+  LOSS = 2,
+
+  /**
+   * @generated from enum value: WHAT_BITS = 3;
+   */
+  BITS = 3,
+
+  /**
+   * @generated from enum value: WHAT_SHIFT = 4;
+   */
+  SHIFT = 4,
+
+  /**
+   * @generated from enum value: WHAT_PRECISION = 5;
+   */
+  PRECISION = 5,
+
+  /**
+   * state hash at an epoch's end
+   *
+   * @generated from enum value: WHAT_STATE = 6;
+   */
+  STATE = 6,
+
+  /**
+   * one has steps or epochs that the other lacks
+   *
+   * @generated from enum value: WHAT_LENGTH = 7;
+   */
+  LENGTH = 7,
+}
+
+/**
+ * Describes the enum odt.api.v1.TwinResult.What.
+ */
+export declare const TwinResult_WhatSchema: GenEnum<TwinResult_What>;
+
+/**
+ * @generated from message odt.api.v1.Campaign
+ */
+export declare type Campaign = Message<"odt.api.v1.Campaign"> & {
+  /**
+   * @generated from field: bytes id = 1;
+   */
+  id: Uint8Array;
+
+  /**
+   * @generated from field: odt.api.v1.CampaignSpec spec = 2;
+   */
+  spec?: CampaignSpec | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.CampaignState state = 3;
+   */
+  state: CampaignState;
+
+  /**
+   * @generated from field: odt.api.v1.DesiredState desired = 4;
+   */
+  desired: DesiredState;
+
+  /**
+   * @generated from field: odt.api.v1.Reason reason = 5;
+   */
+  reason?: Reason | undefined;
+
+  /**
+   * the cohort as it was at creation
+   *
+   * @generated from field: repeated bytes boards = 6;
+   */
+  boards: Uint8Array[];
+
+  /**
+   * rung, phase or round under way, from 0
+   *
+   * @generated from field: uint32 round = 7;
+   */
+  round: number;
+
+  /**
+   * @generated from field: uint32 rounds_total = 8;
+   */
+  roundsTotal: number;
+
+  /**
+   * @generated from field: uint32 units_total = 9;
+   */
+  unitsTotal: number;
+
+  /**
+   * @generated from field: uint32 units_running = 10;
+   */
+  unitsRunning: number;
+
+  /**
+   * ended, however
+   *
+   * @generated from field: uint32 units_done = 11;
+   */
+  unitsDone: number;
+
+  /**
+   * @generated from field: uint32 units_failed = 12;
+   */
+  unitsFailed: number;
+
+  /**
+   * SWEEP: best trial so far
+   *
+   * @generated from field: optional uint32 best_unit = 13;
+   */
+  bestUnit?: number | undefined;
+
+  /**
+   * snapshot: the best trial's weights, the last average, what was rolled out
+   *
+   * @generated from field: bytes result = 14;
+   */
+  result: Uint8Array;
+
+  /**
+   * @generated from field: odt.api.v1.TwinResult twin = 15;
+   */
+  twin?: TwinResult | undefined;
+
+  /**
+   * time that boards spent in ended runs
+   *
+   * @generated from field: uint64 board_us = 16;
+   */
+  boardUs: bigint;
+
+  /**
+   * @generated from field: int64 start_time_us = 17;
+   */
+  startTimeUs: bigint;
+
+  /**
+   * @generated from field: int64 end_time_us = 18;
+   */
+  endTimeUs: bigint;
+
+  /**
+   * @generated from field: odt.api.v1.Meta meta = 19;
+   */
+  meta?: Meta | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.Campaign.
+ * Use `create(CampaignSchema)` to create a new message.
+ */
+export declare const CampaignSchema: GenMessage<Campaign>;
+
+/**
+ * @generated from message odt.api.v1.CampaignEvent
+ */
+export declare type CampaignEvent = Message<"odt.api.v1.CampaignEvent"> & {
+  /**
+   * @generated from field: bytes campaign_id = 1;
+   */
+  campaignId: Uint8Array;
+
+  /**
+   * @generated from field: uint32 seq = 2;
+   */
+  seq: number;
+
+  /**
+   * @generated from field: int64 time_us = 3;
+   */
+  timeUs: bigint;
+
+  /**
+   * @generated from field: odt.api.v1.CampaignState from = 4;
+   */
+  from: CampaignState;
+
+  /**
+   * @generated from field: odt.api.v1.CampaignState to = 5;
+   */
+  to: CampaignState;
+
+  /**
+   * @generated from field: string cause = 6;
+   */
+  cause: string;
+
+  /**
+   * @generated from field: string actor = 7;
+   */
+  actor: string;
+
+  /**
+   * @generated from field: bytes command_id = 8;
+   */
+  commandId: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.CampaignEvent.
+ * Use `create(CampaignEventSchema)` to create a new message.
+ */
+export declare const CampaignEventSchema: GenMessage<CampaignEvent>;
+
+/**
+ * One run, or one board of a rollout.
+ *
+ * @generated from message odt.api.v1.CampaignUnit
+ */
+export declare type CampaignUnit = Message<"odt.api.v1.CampaignUnit"> & {
+  /**
+   * @generated from field: bytes campaign_id = 1;
+   */
+  campaignId: Uint8Array;
+
+  /**
+   * @generated from field: uint32 index = 2;
+   */
+  index: number;
+
+  /**
+   * @generated from field: uint32 round = 3;
+   */
+  round: number;
+
+  /**
+   * SWEEP: which combination
+   *
+   * @generated from field: uint32 trial = 4;
+   */
+  trial: number;
+
+  /**
+   * absent: not given out yet
+   *
+   * @generated from field: bytes board_uid = 5;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * @generated from field: bytes model_hash = 6;
+   */
+  modelHash: Uint8Array;
+
+  /**
+   * @generated from field: bytes dataset_id = 7;
+   */
+  datasetId: Uint8Array;
+
+  /**
+   * @generated from field: odt.api.v1.HyperParams hyper = 8;
+   */
+  hyper?: HyperParams | undefined;
+
+  /**
+   * @generated from field: bytes start_snapshot = 9;
+   */
+  startSnapshot: Uint8Array;
+
+  /**
+   * @generated from field: odt.api.v1.CampaignUnitState state = 10;
+   */
+  state: CampaignUnitState;
+
+  /**
+   * @generated from field: odt.api.v1.Reason reason = 11;
+   */
+  reason?: Reason | undefined;
+
+  /**
+   * @generated from field: bytes run_id = 12;
+   */
+  runId: Uint8Array;
+
+  /**
+   * @generated from field: uint32 tries = 13;
+   */
+  tries: number;
+
+  /**
+   * ROLLOUT: of its split, with the old weights
+   *
+   * @generated from field: odt.api.v1.Accuracy before = 14;
+   */
+  before?: Accuracy | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.Accuracy after = 15;
+   */
+  after?: Accuracy | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.Accuracy heldout_start = 16;
+   */
+  heldoutStart?: Accuracy | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.Accuracy heldout_best = 17;
+   */
+  heldoutBest?: Accuracy | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.Loss heldout_best_loss = 18;
+   */
+  heldoutBestLoss?: Loss | undefined;
+
+  /**
+   * @generated from field: uint32 train_samples = 19;
+   */
+  trainSamples: number;
+
+  /**
+   * snapshot that it ended with
+   *
+   * @generated from field: bytes weights = 20;
+   */
+  weights: Uint8Array;
+
+  /**
+   * ROLLOUT: snapshot that the board had before
+   *
+   * @generated from field: bytes previous = 21;
+   */
+  previous: Uint8Array;
+
+  /**
+   * FEDERATED, against the round's start, on the grid of the average: sum of |difference| and share of weights.
+   *
+   * @generated from field: uint64 drift_l1 = 22;
+   */
+  driftL1: bigint;
+
+  /**
+   * @generated from field: uint32 changed_ppm = 23;
+   */
+  changedPpm: number;
+
+  /**
+   * samples it counted for in the average; 0: left out
+   *
+   * @generated from field: uint64 weight = 24;
+   */
+  weight: bigint;
+
+  /**
+   * @generated from field: int64 start_time_us = 25;
+   */
+  startTimeUs: bigint;
+
+  /**
+   * @generated from field: int64 end_time_us = 26;
+   */
+  endTimeUs: bigint;
+
+  /**
+   * @generated from field: uint32 steps_done = 27;
+   */
+  stepsDone: number;
+
+  /**
+   * FEDERATED: after the last round
+   *
+   * @generated from field: bool personal = 28;
+   */
+  personal: boolean;
+};
+
+/**
+ * Describes the message odt.api.v1.CampaignUnit.
+ * Use `create(CampaignUnitSchema)` to create a new message.
+ */
+export declare const CampaignUnitSchema: GenMessage<CampaignUnit>;
+
+/**
+ * @generated from message odt.api.v1.CampaignRound
+ */
+export declare type CampaignRound = Message<"odt.api.v1.CampaignRound"> & {
+  /**
+   * @generated from field: bytes campaign_id = 1;
+   */
+  campaignId: Uint8Array;
+
+  /**
+   * @generated from field: uint32 round = 2;
+   */
+  round: number;
+
+  /**
+   * snapshot that the round began with; absent: the image's weights
+   *
+   * @generated from field: bytes start = 3;
+   */
+  start: Uint8Array;
+
+  /**
+   * snapshot; absent: not made yet
+   *
+   * @generated from field: bytes average = 4;
+   */
+  average: Uint8Array;
+
+  /**
+   * @generated from field: uint32 boards = 5;
+   */
+  boards: number;
+
+  /**
+   * @generated from field: uint32 averaged = 6;
+   */
+  averaged: number;
+
+  /**
+   * sum of the weights
+   *
+   * @generated from field: uint64 samples = 7;
+   */
+  samples: bigint;
+
+  /**
+   * @generated from field: uint64 median_l1 = 8;
+   */
+  medianL1: bigint;
+
+  /**
+   * @generated from field: int64 start_time_us = 9;
+   */
+  startTimeUs: bigint;
+
+  /**
+   * @generated from field: int64 end_time_us = 10;
+   */
+  endTimeUs: bigint;
+};
+
+/**
+ * Describes the message odt.api.v1.CampaignRound.
+ * Use `create(CampaignRoundSchema)` to create a new message.
+ */
+export declare const CampaignRoundSchema: GenMessage<CampaignRound>;
 
 /**
  * @generated from enum odt.api.v1.Task
@@ -3509,4 +4376,205 @@ export enum GuardVerdict {
  * Describes the enum odt.api.v1.GuardVerdict.
  */
 export declare const GuardVerdictSchema: GenEnum<GuardVerdict>;
+
+/**
+ * @generated from enum odt.api.v1.CampaignKind
+ */
+export enum CampaignKind {
+  /**
+   * @generated from enum value: CAMPAIGN_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * the same run on each board
+   *
+   * @generated from enum value: CAMPAIGN_KIND_SAME = 1;
+   */
+  SAME = 1,
+
+  /**
+   * trials of settings; the boards work through them
+   *
+   * @generated from enum value: CAMPAIGN_KIND_SWEEP = 2;
+   */
+  SWEEP = 2,
+
+  /**
+   * two runs that differ in one thing
+   *
+   * @generated from enum value: CAMPAIGN_KIND_TWIN = 3;
+   */
+  TWIN = 3,
+
+  /**
+   * a snapshot to each board, in phases
+   *
+   * @generated from enum value: CAMPAIGN_KIND_ROLLOUT = 4;
+   */
+  ROLLOUT = 4,
+
+  /**
+   * rounds: train on each board, average
+   *
+   * @generated from enum value: CAMPAIGN_KIND_FEDERATED = 5;
+   */
+  FEDERATED = 5,
+}
+
+/**
+ * Describes the enum odt.api.v1.CampaignKind.
+ */
+export declare const CampaignKindSchema: GenEnum<CampaignKind>;
+
+/**
+ * Legal transitions: daemon/model/campaign.cpp.
+ *
+ * @generated from enum odt.api.v1.CampaignState
+ */
+export enum CampaignState {
+  /**
+   * @generated from enum value: CAMPAIGN_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: CAMPAIGN_STATE_QUEUED = 1;
+   */
+  QUEUED = 1,
+
+  /**
+   * @generated from enum value: CAMPAIGN_STATE_RUNNING = 2;
+   */
+  RUNNING = 2,
+
+  /**
+   * @generated from enum value: CAMPAIGN_STATE_PAUSED = 3;
+   */
+  PAUSED = 3,
+
+  /**
+   * a rollout that was aborted gives boards their old weights
+   *
+   * @generated from enum value: CAMPAIGN_STATE_ROLLING_BACK = 4;
+   */
+  ROLLING_BACK = 4,
+
+  /**
+   * @generated from enum value: CAMPAIGN_STATE_SUCCEEDED = 5;
+   */
+  SUCCEEDED = 5,
+
+  /**
+   * @generated from enum value: CAMPAIGN_STATE_FAILED = 6;
+   */
+  FAILED = 6,
+
+  /**
+   * @generated from enum value: CAMPAIGN_STATE_CANCELLED = 7;
+   */
+  CANCELLED = 7,
+}
+
+/**
+ * Describes the enum odt.api.v1.CampaignState.
+ */
+export declare const CampaignStateSchema: GenEnum<CampaignState>;
+
+/**
+ * @generated from enum odt.api.v1.CampaignUnitState
+ */
+export enum CampaignUnitState {
+  /**
+   * @generated from enum value: CAMPAIGN_UNIT_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: CAMPAIGN_UNIT_STATE_PENDING = 1;
+   */
+  PENDING = 1,
+
+  /**
+   * @generated from enum value: CAMPAIGN_UNIT_STATE_RUNNING = 2;
+   */
+  RUNNING = 2,
+
+  /**
+   * @generated from enum value: CAMPAIGN_UNIT_STATE_SUCCEEDED = 3;
+   */
+  SUCCEEDED = 3,
+
+  /**
+   * @generated from enum value: CAMPAIGN_UNIT_STATE_FAILED = 4;
+   */
+  FAILED = 4,
+
+  /**
+   * @generated from enum value: CAMPAIGN_UNIT_STATE_CANCELLED = 5;
+   */
+  CANCELLED = 5,
+
+  /**
+   * never begun: the budget is spent, or the campaign ended before
+   *
+   * @generated from enum value: CAMPAIGN_UNIT_STATE_SKIPPED = 6;
+   */
+  SKIPPED = 6,
+
+  /**
+   * not done at its round's deadline
+   *
+   * @generated from enum value: CAMPAIGN_UNIT_STATE_LATE = 7;
+   */
+  LATE = 7,
+
+  /**
+   * has the weights from before again
+   *
+   * @generated from enum value: CAMPAIGN_UNIT_STATE_ROLLED_BACK = 8;
+   */
+  ROLLED_BACK = 8,
+}
+
+/**
+ * Describes the enum odt.api.v1.CampaignUnitState.
+ */
+export declare const CampaignUnitStateSchema: GenEnum<CampaignUnitState>;
+
+/**
+ * @generated from enum odt.api.v1.SweepStrategy
+ */
+export enum SweepStrategy {
+  /**
+   * @generated from enum value: SWEEP_STRATEGY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * every combination, the last axis fastest
+   *
+   * @generated from enum value: SWEEP_STRATEGY_GRID = 1;
+   */
+  GRID = 1,
+
+  /**
+   * `trials` of them, drawn with `seed`, none twice
+   *
+   * @generated from enum value: SWEEP_STRATEGY_RANDOM = 2;
+   */
+  RANDOM = 2,
+
+  /**
+   * rungs: the best 1/eta train eta times as many epochs, from the start again
+   *
+   * @generated from enum value: SWEEP_STRATEGY_HALVING = 3;
+   */
+  HALVING = 3,
+}
+
+/**
+ * Describes the enum odt.api.v1.SweepStrategy.
+ */
+export declare const SweepStrategySchema: GenEnum<SweepStrategy>;
 
