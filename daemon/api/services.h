@@ -11,6 +11,7 @@
 #include "api/uploads.h"
 #include "api/watch_hub.h"
 #include "base/clock.h"
+#include "campaign/campaign_control.h"
 #include "jobs/job_control.h"
 #include "store/disk_guard.h"
 #include "store/store_thread.h"
@@ -36,6 +37,7 @@ struct Deps {
   store::BlobStore& blobs;
   training::FleetControl& fleet;
   jobs::JobControl& jobs;
+  campaign::CampaignControl& campaigns;
   Uploads& uploads;
   WatchHub& hub;
   const Clock& clock;
@@ -52,6 +54,7 @@ ServicePtr make_upload_service(Deps& deps);
 ServicePtr make_model_service(Deps& deps);
 ServicePtr make_dataset_service(Deps& deps);
 ServicePtr make_run_service(Deps& deps);
+ServicePtr make_campaign_service(Deps& deps);
 ServicePtr make_weights_service(Deps& deps);
 ServicePtr make_job_service(Deps& deps);
 ServicePtr make_watch_service(Deps& deps);

@@ -14,6 +14,7 @@
 #include "api/metrics.h"
 #include "app/endpoints.h"
 #include "app/logging.h"
+#include "campaign/engine.h"
 #include "jobs/job_runner.h"
 #include "store/disk_guard.h"
 #include "store/open.h"
@@ -105,6 +106,7 @@ struct Daemon::Impl {
   std::unique_ptr<store::DiskGuard> disk;
   std::unique_ptr<jobs::JobRunner> jobs;
   std::unique_ptr<training::Orchestrator> fleet;
+  std::unique_ptr<campaign::Engine> campaigns;
   std::unique_ptr<api::WatchHub> hub;
   std::unique_ptr<api::Uploads> uploads;
   std::unique_ptr<api::Deps> deps;
@@ -190,6 +192,9 @@ Status Daemon::Impl::make_rooms() {
   options.prune = config.snapshots_days != 0;
   fleet = std::make_unique<training::Orchestrator>(links.io, clock, *control, *telemetry,
                                                    *stores.blobs, *jobs, std::move(options));
+  campaigns = std::make_unique<campaign::Engine>(links.io, clock, *control, *telemetry,
+                                                 *stores.blobs, *fleet, log_line);
+  control->add_observer(campaigns.get());
   hub = std::make_unique<api::WatchHub>(front.io, *control, *telemetry, *fleet, clock);
   control->add_observer(hub.get());
   telemetry->add_observer(hub.get());
@@ -200,8 +205,8 @@ Status Daemon::Impl::make_rooms() {
   uploads = std::make_unique<api::Uploads>(*control, *stores.blobs, clock, upload_options);
   policy = std::make_unique<api::AccessPolicy>(config.remote_role);
   gate = std::make_unique<api::Gate>(*policy, *control);
-  deps.reset(new api::Deps{*gate, *control, *telemetry, *stores.blobs, *fleet, *jobs, *uploads,
-                           *hub, clock, [this] { return info(); }, retention_rules(config)});
+  deps.reset(new api::Deps{*gate, *control, *telemetry, *stores.blobs, *fleet, *jobs, *campaigns,
+                           *uploads, *hub, clock, [this] { return info(); }, retention_rules(config)});
   return absl::OkStatus();
 }
 
@@ -221,6 +226,7 @@ Status Daemon::Impl::start_rooms() {
   hub->start();
   ODT_TRY(fleet->start());
   fleet_started = true;
+  ODT_TRY(campaigns->start());
   return absl::OkStatus();
 }
 
@@ -303,6 +309,7 @@ void Daemon::stop() {
   if (i.running) i.front.call([&] { i.http->close_all(); });
   // 3. Boards hear BYE; runs stay as they are.
   if (i.fleet_started) {
+    i.campaigns->stop();
     auto done = std::make_shared<std::promise<void>>();
     i.fleet->stop([done] { done->set_value(); });
     if (done->get_future().wait_for(seconds(3)) != std::future_status::ready)

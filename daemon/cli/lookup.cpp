@@ -3,6 +3,7 @@
 #include "cli/context.h"
 #include "cli/resolve.h"
 #include "cli/text.h"
+#include "odt/api/v1/campaigns.pb.h"
 #include "odt/api/v1/services.pb.h"
 
 namespace odt::cli {
@@ -96,6 +97,13 @@ Result<v1::Dataset> find_dataset(Context& context, const std::string& word, Seve
 Result<v1::Run> find_run(Context& context, const std::string& word) {
   return pick("run", word, runs(context), [](const v1::Run& r) {
     return Candidate{r.id(), r.spec().name(), {}};
+  });
+}
+Result<v1::Campaign> find_campaign(Context& context, const std::string& word) {
+  auto all = all_of<v1::ListCampaignsResponse, v1::ListCampaignsRequest>(
+      context, [](auto& r) { return r.campaigns(); });
+  return pick("campaign", word, std::move(all), [](const v1::Campaign& c) {
+    return Candidate{c.id(), c.spec().name(), {}};
   });
 }
 Result<v1::Snapshot> find_snapshot(Context& context, const std::string& word) {

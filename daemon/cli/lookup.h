@@ -8,6 +8,7 @@
 
 namespace odt::api::v1 {
 class Board;
+class Campaign;
 class Dataset;
 class Model;
 class Run;
@@ -27,6 +28,7 @@ Result<api::v1::Model> find_model(Context& context, const std::string& word,
                                   Several several = Several::kNewest);
 Result<api::v1::Dataset> find_dataset(Context& context, const std::string& word,
                                       Several several = Several::kNewest);
+Result<api::v1::Campaign> find_campaign(Context& context, const std::string& word);
 Result<api::v1::Run> find_run(Context& context, const std::string& word);
 Result<api::v1::Snapshot> find_snapshot(Context& context, const std::string& word);
 

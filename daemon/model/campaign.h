@@ -139,6 +139,16 @@ struct CampaignEvent {
 // The legal transitions; the test of the state machine is this table.
 bool is_legal_transition(CampaignState from, CampaignState to);
 
+// What comes next for a board of a rollout; stored before it is done.
+enum class RolloutStage : std::uint8_t {
+  kPull = 0,     // read what the board has
+  kBefore = 1,   // evaluate that
+  kRestore = 2,  // from here on the board may have the new weights
+  kAfter = 3,    // evaluate those
+  kDone = 4,
+  kCommitted = 5,
+};
+
 struct CampaignUnit {
   Uuid campaign_id;
   std::uint32_t index = 0, round = 0, trial = 0;
@@ -162,9 +172,8 @@ struct CampaignUnit {
   std::int64_t start_time_us = 0, end_time_us = 0;
   std::uint32_t steps_done = 0;
   bool personal = false;
-  // ROLLOUT: an evaluation of each is under way or done (jobs; a new one after a restart).
-  Uuid before_job, after_job;
-  bool restored = false, committed = false;
+  bool held = false;        // its run was paused by the campaign
+  RolloutStage stage = RolloutStage::kPull;
 };
 
 struct CampaignRound {

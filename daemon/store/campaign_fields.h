@@ -135,10 +135,8 @@ void fields(V& f, model::CampaignUnit& v) {
   f("end_time_us", v.end_time_us);
   f("steps_done", v.steps_done);
   f("personal", v.personal);
-  f("before_job", v.before_job);
-  f("after_job", v.after_job);
-  f("restored", v.restored);
-  f("committed", v.committed);
+  f("held", v.held);
+  f("stage", v.stage);
 }
 template <typename V>
 void fields(V& f, model::CampaignRound& v) {

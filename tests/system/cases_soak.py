@@ -2,6 +2,7 @@
 import random
 import signal
 
+from cases_campaign import kill_at_moments
 from world import World
 
 
@@ -26,3 +27,7 @@ def test_random_kills(bin_dir):
                     world.sim_board(victim, "510000000000000" + ("1" if victim == "a" else "2"), ["--step-delay-ms", "20"])
             for run in runs:
                 assert world.wait_run(run, 180)["final_state_hash"] == expected, f"round {round_number}"
+
+
+def test_campaigns_with_odtd_killed_at_50_moments(bin_dir):
+    kill_at_moments(bin_dir, 50, 50)

@@ -19,6 +19,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import cases_api  # noqa: E402
 import cases_bad_input  # noqa: E402
 import cases_boards  # noqa: E402
+import cases_campaign  # noqa: E402
 import cases_capture  # noqa: E402
 import cases_data  # noqa: E402
 import cases_fixtures  # noqa: E402
@@ -37,8 +38,8 @@ import cases_soak  # noqa: E402
 from tied import tied  # noqa: E402
 
 # The slowest begin first.
-MODULES = [cases_recovery, cases_nvm, cases_training, cases_snapshots, cases_queue, cases_losses, cases_precision,
-           cases_guard, cases_frozen, cases_float, cases_bad_input, cases_boards, cases_capture, cases_data, cases_storage,
+MODULES = [cases_campaign, cases_recovery, cases_nvm, cases_training, cases_snapshots, cases_queue, cases_losses,
+           cases_precision, cases_guard, cases_frozen, cases_float, cases_bad_input, cases_boards, cases_capture, cases_data, cases_storage,
            cases_fixtures, cases_api]
 
 
