@@ -7,8 +7,6 @@ namespace {
 
 constexpr int kMaxAxes = 8, kMaxValues = 64, kMaxBoards = 1024;
 
-std::string id_bytes(const BoardUid& uid) { return uid.str(); }
-
 void set_sweep(const model::SweepSpec& in, v1::SweepSpec* out) {
   out->set_strategy(static_cast<v1::SweepStrategy>(in.strategy));
   for (const auto& axis : in.axes) {
@@ -97,7 +95,7 @@ Result<model::RolloutSpec> read_rollout(const v1::RolloutSpec& in) {
   if (!out.phases_ppm.empty() && last != 1'000'000)
     return bad_field("spec.rollout.phases_ppm",
                      "the last is " + std::to_string(last) + "; it must be 1,000,000");
-  if (in.has_max_drop_ppm()) {
+  if (in.max_drop_ppm() != 0) {
     ODT_TRY(in_range(in.max_drop_ppm(), 0u, 1'000'000u, "spec.rollout.max_drop_ppm"));
     out.max_drop_ppm = in.max_drop_ppm();
   }
@@ -208,7 +206,7 @@ v1::CampaignUnit to_proto(const model::CampaignUnit& unit) {
   out.set_index(unit.index);
   out.set_round(unit.round);
   out.set_trial(unit.trial);
-  out.set_board_uid(id_bytes(unit.board));
+  out.set_board_uid(unit.board.str());
   out.set_model_hash(id_bytes(unit.model_hash));
   out.set_dataset_id(id_bytes(unit.dataset_id));
   *out.mutable_hyper() = to_proto(unit.hyper);

@@ -121,6 +121,7 @@ Result<std::string> Driver::apply(CampaignControl::Act act) {
       if (c.state != CampaignState::kPaused || leaving) return refuse("resumed");
       c.state = CampaignState::kRunning;
       c.desired = model::Desired::kRun;
+      if (c.start_time_us == 0) c.start_time_us = env_.clock.now_us();
       return std::string("resumed");
     case CampaignControl::Act::kCancel:
       if (c.state == CampaignState::kRollingBack) return refuse("cancelled");

@@ -137,7 +137,7 @@ Status fill_rollout(Context& context, const Options& o, v1::CampaignSpec& spec) 
   ODT_ASSIGN(const auto canary, ppm("--canary", o.canary));
   r.set_canary_ppm(canary);
   ODT_ASSIGN(const auto drop, ppm("--max-drop", o.max_drop));
-  r.set_max_drop_ppm(drop);
+  r.set_max_drop_ppm(std::max(drop, 1u));  // 0 stands for the default
   if (!o.phases.empty())
     for (const auto part : absl::StrSplit(o.phases, ',')) {
       double percent = 0;

@@ -124,9 +124,9 @@ def test_campaign_rollout_and_abort(bin_dir):
         good = world.wait_run(world.train("c0", epochs=3))["final_weights_hash"]
         for board in ("c0", "c1", "c2", "c3"):
             world.ctl("weights", "restore", good, "--board", board)
-        # Five passes of steps that are far too large: much worse.
+        # Steps of nothing: the weights of the model, which do not know the shifted data.
         bad = world.ctl("train", "--board", "c0", "--model", "small", "--data", "shifted", "--epochs", 1, "--policy",
-                        "fixed", "--k", 15, "--mu-weight", 9, "--mu-offset", 7, "--batch", 4, "--seed", 7, "--no-guard",
+                        "fixed", "--k", 15, "--mu-weight", -12, "--mu-offset", -8, "--batch", 8, "--seed", 7, "--no-guard",
                         "--detach")["id"]
         bad = world.wait_run(bad)["final_weights_hash"]
         world.ctl("weights", "restore", good, "--board", "c0")
