@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "store/body_codec.h"
-#include "store/control_engine.h"
+#include "store/control_engine_put.h"
 #include "store/keys.h"
 
 namespace odt::store {
