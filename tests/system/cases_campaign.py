@@ -81,6 +81,21 @@ def test_campaign_same_run_on_each_board(bin_dir):
         refused(world, "campaign", "show", "each", code=4)
 
 
+def test_campaign_fifty_boards_at_once(bin_dir):
+    """50 runs at once end in the state that one alone ends in."""
+    with World(bin_dir) as world:
+        world.prepare(train=200, heldout=50, test=50)
+        world.add_sim("alone", "6300000000000001")
+        alone = world.wait_run(world.train("alone", epochs=2))["final_state_hash"]
+        world.sim_board("fleet", "6400000000000000", ["--count", "50"])
+        world.wait_for("50 boards online", lambda: sum(
+            b["status"] == "ONLINE" for b in world.ctl("board", "list")) == 51, 120)
+        seen = wait(world, begin(world, "create", "--cohort", "name!=alone", "--model", "small", "--data", "shifted",
+                                 "--epochs", 2, *FIXED), timeout=600)
+        assert len(seen["units"]) == 50
+        assert {world.run(u["run_id"])["final_state_hash"] for u in seen["units"]} == {alone}
+
+
 def test_campaign_sweep_by_halving(bin_dir):
     with World(bin_dir) as world:
         world.prepare()
