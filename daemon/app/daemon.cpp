@@ -206,7 +206,8 @@ Status Daemon::Impl::make_rooms() {
   policy = std::make_unique<api::AccessPolicy>(config.remote_role);
   gate = std::make_unique<api::Gate>(*policy, *control);
   deps.reset(new api::Deps{*gate, *control, *telemetry, *stores.blobs, *fleet, *jobs, *campaigns,
-                           *uploads, *hub, clock, [this] { return info(); }, retention_rules(config)});
+                           *uploads, *hub, clock, [this] { return info(); },
+                           retention_rules(config)});
   return absl::OkStatus();
 }
 

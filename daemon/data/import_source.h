@@ -24,10 +24,10 @@ Result<Missing> parse_missing(const std::string& text);
 
 // What an import saw beside the dataset; goes into its report.
 struct ImportNotes {
-  std::uint64_t rows = 0;              // read, without dropped ones
-  std::uint64_t dropped = 0;           // rows with missing values
-  std::uint64_t missing_cells = 0;     // filled or dropped
-  std::vector<std::uint64_t> missing;  // per value, where any is missing
+  std::uint64_t rows = 0;               // read, without dropped ones
+  std::uint64_t dropped = 0;            // rows with missing values
+  std::uint64_t missing_cells = 0;      // filled or dropped
+  std::vector<std::uint64_t> missing;   // per value, where any is missing
   std::uint64_t wanted[3] = {0, 0, 0};  // samples of each split, before groups were kept whole
   bool own_test = false;                // the test split is the source's own
   SourceInfo info;

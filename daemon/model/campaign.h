@@ -172,7 +172,7 @@ struct CampaignUnit {
   std::int64_t start_time_us = 0, end_time_us = 0;
   std::uint32_t steps_done = 0;
   bool personal = false;
-  bool held = false;        // its run was paused by the campaign
+  bool held = false;  // its run was paused by the campaign
   RolloutStage stage = RolloutStage::kPull;
 };
 

@@ -177,7 +177,7 @@ struct Run {
   GuardVerdict guard_verdict = GuardVerdict::kUnspecified;
   std::string verdict_text;
   std::vector<Reason> warnings;
-  bool pinned = false;                // its raw telemetry stays whatever room is left
+  bool pinned = false;  // its raw telemetry stays whatever room is left
   Meta meta;
 };
 

@@ -99,7 +99,10 @@ function Controls({ run, name }: { run: Run; name: string }) {
   const wait = (verb: string): boolean => pending.value.has(`${verb}/${hex}`) || !linkLive.value;
   const pausing = run.desired === DesiredState.PAUSE;
   const cancelling = run.desired === DesiredState.CANCEL;
-  const canReplay = run.state === RunState.SUCCEEDED && run.replay !== Run_ReplayVerdict.EQUAL && !run.spec?.captured;
+  const canReplay =
+    run.state === RunState.SUCCEEDED &&
+    run.replay !== Run_ReplayVerdict.EQUAL &&
+    !run.spec?.captured;
   if (isOver(run.state)) {
     if (!canReplay) return null;
     return (

@@ -111,8 +111,8 @@ void board_close(sim_board_t* b);
 /* One turn; returns when the next is due at the latest, in microseconds of clock_us(). */
 uint64_t board_turn(sim_board_t* b);
 uint32_t board_steps(const sim_board_t* b); /* of its run so far */
-int board_fd(const sim_board_t* b);     /* wakes the board; -1: none */
-bool board_sends(const sim_board_t* b); /* and waits for room there */
+int board_fd(const sim_board_t* b);         /* wakes the board; -1: none */
+bool board_sends(const sim_board_t* b);     /* and waits for room there */
 uint64_t clock_us(void);
 
 /* ---- port.c: TCP server, TCP client or pty ---- */

@@ -1020,7 +1020,7 @@ export declare const StorageService: GenService<{
     output: typeof BackupResponseSchema;
   },
   /**
-   * Every raw record of a run as text, in order of steps. Also GET /v1/runs/<id>/telemetry.csv or .jsonl.
+   * Every raw record of a run as text, in order of steps.
    *
    * @generated from rpc odt.api.v1.StorageService.ExportTelemetry
    */
