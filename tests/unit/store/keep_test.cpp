@@ -83,6 +83,30 @@ class KeepTest : public testing::Test {
   std::unique_ptr<BlobStore> blobs_;
 };
 
+TEST_F(KeepTest, OldestUnpinnedRunsGiveTheirRawRecordsWhenRoomIsShort) {
+  open(dir_.path(), 2 << 20);
+  const model::Run pinned = finished_run(1, true), old = finished_run(2, false),
+                   young = finished_run(3, false);
+  const Uuid live = new_uuid();
+  for (const Uuid& id : {pinned.id, old.id, young.id, live}) append(id, 1, 16'500);
+  const auto room = telemetry_->call_sync([](TelemetryStore& s) { return s.room(); });
+  ASSERT_GT(room->used_bytes * 100, room->quota_bytes * 80) << "the test needs more frames";
+  DiskGuard guard(dir_.path(), *control_, *telemetry_, *blobs_, clock_, {0});
+  guard.check();
+  EXPECT_NE(guard.report().text, "");
+  append(live, 16'501, 23'000);
+  guard.check();
+  EXPECT_EQ(stored(pinned.id), 16'500u);
+  EXPECT_EQ(stored(old.id), 0u);
+  EXPECT_EQ(stored(live), 23'000u);
+  const auto use = telemetry_->call_sync([&](TelemetryStore& s) { return s.use(old.id); });
+  EXPECT_EQ(use->thinned_frames, 16'500u);
+  const auto warned = control_->call_sync([](ControlStore& s) { return s.events_from(1, 1000); });
+  int warnings = 0;
+  for (const auto& event : *warned) warnings += std::holds_alternative<model::Warning>(event.body);
+  EXPECT_GE(warnings, 1);
+}
+
 TEST_F(KeepTest, FullDiskIsSaidAndNothingIsLostWhenRoomComesBack) {
   const std::string disk = dir_.file("disk");
   fs::create_directory(disk);
