@@ -111,13 +111,13 @@ Result<std::vector<store::TrashItem>> items_to_purge(store::ControlStore& store,
                                                      const v1::PurgeRequest& request,
                                                      const std::string& key, std::int64_t now_us) {
   std::vector<store::TrashItem> items;
-  if (!key.empty()) {
-    ODT_ASSIGN(auto item, store.trash_item(request.kind(), key));
-    items.push_back(std::move(item));
-    return items;
-  }
   const std::int64_t before =
       now_us - static_cast<std::int64_t>(request.older_than_s()) * 1'000'000;
+  if (!key.empty()) {
+    ODT_ASSIGN(auto item, store.trash_item(request.kind(), key));
+    if (item.trashed_time_us <= before) items.push_back(std::move(item));
+    return items;
+  }
   store::ListQuery query{1000, {}};
   do {
     ODT_ASSIGN(auto page, store.trash(query));
@@ -144,10 +144,12 @@ Result<v1::PurgeResponse> free_room(Deps& deps, store::TelemetryStore& telemetry
   for (const store::TrashItem& item : purge.items) {
     for (const Hash& hash : item.blobs)
       candidates[hash] = std::max(candidates[hash], item.trashed_time_us);
-    if (item.kind != "run" || purge.dry_run) continue;
+    if (item.kind != "run") continue;
     ODT_ASSIGN(const Uuid run, Uuid::from_bytes(item.key));
-    ODT_ASSIGN(const std::uint64_t frames, telemetry.erase(run));
-    response.set_telemetry_frames(response.telemetry_frames() + frames);
+    ODT_ASSIGN(const auto use, telemetry.use(run));
+    if (!purge.dry_run) ODT_TRY(telemetry.erase(run).status());
+    response.set_telemetry_frames(response.telemetry_frames() + use.raw_frames +
+                                  use.thinned_frames);
   }
   ODT_ASSIGN(const store::Freed freed, store::collect_garbage(deps.blobs, purge.named, candidates,
                                                               deps.clock.now_us(), purge.dry_run));

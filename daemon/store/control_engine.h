@@ -9,6 +9,9 @@
 
 namespace odt::store {
 
+struct TrashKind;
+struct TrashRecord;
+
 // The rules of store.h over any Rows: numbering, etags, transitions, aliases, refusals.
 //
 // Concurrency: one thread. Limitations: a resource that was deleted shows in events_from as
@@ -121,7 +124,10 @@ class ControlEngine : public ControlStore {
   template <typename T>
   Status put_back(Transaction& tx, Kind kind, const std::string& key, const std::string& body);
   Status erase_all(Kind kind, const std::string& prefix);
-  Status erase_derived(const std::string& content, const std::string& model);
+  // Adds the rows that Purge takes with a thing of the trash.
+  using RowKeys = std::set<std::pair<Kind, std::string>>;
+  Status hanging_on(const TrashKind& kind, const std::string& key, const TrashRecord& record,
+                    RowKeys& found);
   Status refuse_if_any_run(Kind kind, const std::string& key);
   Status apply(Transaction& tx, const CreateCampaign& c);
   Status apply(Transaction& tx, const TransitionCampaign& c);

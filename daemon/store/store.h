@@ -207,7 +207,7 @@ class ControlStore {
   virtual Result<Page<TrashItem>> trash(const ListQuery& q) = 0;  // newest first
   virtual Result<TrashItem> trash_item(const std::string& kind, const std::string& key) = 0;
   // Every SHA-256 that anything kept names, trash included: what garbage collection leaves alone.
-  // without: (kind, key) of items of the trash to leave out.
+  // without: (kind, key) of items of the trash to leave out, with what hangs on them: as if purged.
   virtual Result<std::set<Hash>> named_hashes(
       const std::set<std::pair<std::string, std::string>>& without = {}) = 0;
 

@@ -194,11 +194,26 @@ Status ControlEngine::erase_all(Kind kind, const std::string& prefix) {
   return {};
 }
 
-// Samples derived of this content or for this model; empty: any.
-Status ControlEngine::erase_derived(const std::string& content, const std::string& model) {
-  ODT_ASSIGN(const std::vector<Row> rows, rows_->with_prefix(Kind::kDerived, content, false));
-  for (const Row& row : rows)
-    if (row.key.ends_with(model)) ODT_TRY(rows_->erase(Kind::kDerived, row.key));
+// What hangs on the key belongs to the new one where the thing is there again.
+Status ControlEngine::hanging_on(const TrashKind& kind, const std::string& key,
+                                 const TrashRecord& record, RowKeys& found) {
+  ODT_ASSIGN(const std::optional<Row> again, rows_->get(kind.kind, key));
+  if (again) return {};
+  const auto add = [&](Kind of, const std::string& prefix, const std::string& end) -> Status {
+    ODT_ASSIGN(const std::vector<Row> rows, rows_->with_prefix(of, prefix, false));
+    for (const Row& row : rows)
+      if (row.key.ends_with(end)) found.insert({of, row.key});
+    return {};
+  };
+  if (kind.kind == Kind::kRun) {
+    ODT_TRY(add(Kind::kRunEvent, key, {}));
+    return add(Kind::kEpoch, key, {});
+  }
+  if (kind.kind == Kind::kModel) return add(Kind::kDerived, {}, key);
+  if (kind.kind == Kind::kDataset) {
+    ODT_ASSIGN(const model::Dataset dataset, from_body<model::Dataset>(record.body));
+    return add(Kind::kDerived, dataset.content_hash.str(), {});
+  }
   return {};
 }
 
@@ -211,17 +226,9 @@ Status ControlEngine::apply(Transaction&, const Purge& c) {
         absl::StrCat("no ", c.kind, " ", show_key(kind.kind, c.key), " in the trash"));
   ODT_ASSIGN(const TrashRecord record, from_body<TrashRecord>(row->body));
   ODT_TRY(rows_->erase(Kind::kTrash, key));
-  ODT_ASSIGN(const std::optional<Row> again, rows_->get(kind.kind, c.key));
-  if (again) return {};  // what hangs on the key belongs to the new one
-  if (kind.kind == Kind::kRun) {
-    ODT_TRY(erase_all(Kind::kRunEvent, c.key));
-    ODT_TRY(erase_all(Kind::kEpoch, c.key));
-  }
-  if (kind.kind == Kind::kModel) ODT_TRY(erase_derived({}, c.key));
-  if (kind.kind == Kind::kDataset) {
-    ODT_ASSIGN(const model::Dataset dataset, from_body<model::Dataset>(record.body));
-    ODT_TRY(erase_derived(dataset.content_hash.str(), {}));
-  }
+  RowKeys gone;
+  ODT_TRY(hanging_on(kind, c.key, record, gone));
+  for (const auto& [of, row_key] : gone) ODT_TRY(rows_->erase(of, row_key));
   return {};
 }
 
@@ -240,15 +247,19 @@ Result<TrashItem> ControlEngine::trash_item(const std::string& kind, const std::
 
 Result<std::set<Hash>> ControlEngine::named_hashes(
     const std::set<std::pair<std::string, std::string>>& without) {
-  std::set<std::string> left_out;
+  RowKeys left_out;
   for (const auto& [kind, key] : without) {
     ODT_ASSIGN(const TrashKind k, kind_of(kind));
-    left_out.insert(trash_key(k.kind, key));
+    ODT_ASSIGN(const std::optional<Row> row, rows_->get(Kind::kTrash, trash_key(k.kind, key)));
+    if (!row) continue;
+    ODT_ASSIGN(const TrashRecord record, from_body<TrashRecord>(row->body));
+    left_out.insert({Kind::kTrash, row->key});
+    ODT_TRY(hanging_on(k, key, record, left_out));
   }
   std::set<Hash> named;
   ODT_TRY(rows_->each([&](Kind kind, const Row& row) {
     if (kind == Kind::kJob && is_over(row.body)) return;
-    if (kind == Kind::kTrash && left_out.contains(row.key)) return;
+    if (left_out.contains({kind, row.key})) return;
     each_hash(row.body, [&](const Hash& hash) { named.insert(hash); });
     if (kind != Kind::kAlias) return;
     if (const auto hash = Hash::from_bytes(row.body); hash.ok()) named.insert(*hash);

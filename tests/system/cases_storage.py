@@ -24,7 +24,7 @@ def test_storage_export_holds_every_step(bin_dir):
         lines = table.read_text().splitlines()
         assert lines[0] == f"# run {run['id']}", lines[0]
         rows = list(csv.DictReader(lines[1:]))
-        assert [int(r["step"]) for r in rows] == list(range(1, steps + 1)), (len(rows), steps)
+        assert [int(r["step"]) for r in rows] == list(range(steps)), (len(rows), steps)
         out = world.ctl_raw("run", "export", run["id"], "--format", "jsonl").stdout.splitlines()
         head, records = json.loads(out[0]), [json.loads(x) for x in out[1:]]
         assert head == {"run": run["id"], "complete": True, "thinned_records": 0}, head
@@ -62,7 +62,8 @@ def test_storage_trash_and_purge(bin_dir):
         told = world.ctl("storage", "purge", "--dry-run")
         assert len(world.ctl("storage", "trash")) == 2
         freed = world.ctl("storage", "purge")
-        assert freed["bytes_freed"] == told["bytes_freed"] and int(freed["bytes_freed"]) > 0, (told, freed)
+        assert freed == told and int(freed["bytes_freed"]) > 0, (told, freed)
+        assert freed["items"] == 2 and freed["telemetry_frames"] == run["steps_total"], freed
         after = world.ctl("storage", "show")
         assert int(before["blob_bytes"]) - int(after["blob_bytes"]) == int(freed["bytes_freed"]), (before, after, freed)
         assert world.ctl("storage", "trash") == []

@@ -208,6 +208,22 @@ TEST_P(TrashTest, BlobsGoWhenNothingNamesThemAnyMore) {
   EXPECT_EQ(later->blobs, 1u);
 }
 
+TEST_P(TrashTest, WhatHangsOnAThingIsLeftOutWithIt) {
+  const auto a = dataset_of(1);
+  put(PutDataset{a});
+  model::DerivedSamples derived;
+  derived.content_hash = a.content_hash;
+  derived.model_hash = sha256("model");
+  derived.train = sha256("samples");
+  put(PutDerived{derived});
+  put(Trash{"dataset", a.id.str()});
+  EXPECT_TRUE(store_->named_hashes()->contains(derived.train));
+  const auto supposed = store_->named_hashes({{"dataset", a.id.str()}});
+  put(Purge{"dataset", a.id.str()});
+  EXPECT_EQ(*supposed, *store_->named_hashes());
+  EXPECT_FALSE(supposed->contains(derived.train));
+}
+
 TEST(GarbageTest, BlobThatSomebodyAskedForMeanwhileStays) {
   MemoryBlobStore blobs;
   const Hash hash = *blobs.put("content");
