@@ -174,7 +174,9 @@ asio::awaitable<Status> Driver::finish(CampaignState state, const model::Reason&
   }
   w_.c.reason = reason;
   w_.c.end_time_us = env_.clock.now_us();
-  auto moved = co_await move_to(state, reason.text.empty() ? "all units are done" : reason.text);
+  // A named value: GCC 12 destroys such a temporary of a co_await expression twice.
+  std::string cause = reason.text.empty() ? "all units are done" : reason.text;
+  auto moved = co_await move_to(state, std::move(cause));
   co_return moved;
 }
 
@@ -195,7 +197,8 @@ asio::awaitable<Status> Driver::name_result(Hash hash, std::string alias) {
 asio::awaitable<Status> Driver::end_sweep_rung() {
   w_.c.best_unit = best_unit(w_.units);
   if (w_.c.best_unit) {
-    auto named = co_await name_result(w_.units[*w_.c.best_unit].weights, label_of(w_.c) + "/best");
+    std::string alias = label_of(w_.c) + "/best";
+    auto named = co_await name_result(w_.units[*w_.c.best_unit].weights, std::move(alias));
     if (!named.ok()) co_return named;
   }
   const bool budget = std::any_of(w_.units.begin(), w_.units.end(), [](const Unit& u) {
@@ -303,8 +306,8 @@ asio::awaitable<Status> Driver::end_federated_round() {
     if (made->left_out[i]) continue;
     ++round.averaged;
     round.samples += u.weight;
-    if (std::find(snapshot.parents.begin(), snapshot.parents.end(), u.weights) ==
-        snapshot.parents.end())
+    if (u.weights != made->hash && std::find(snapshot.parents.begin(), snapshot.parents.end(),
+                                             u.weights) == snapshot.parents.end())
       snapshot.parents.push_back(u.weights);
   }
   round_ = round;
