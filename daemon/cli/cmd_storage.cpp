@@ -2,11 +2,13 @@
 #include <absl/strings/str_cat.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/exit_code.h"
 #include "cli/json.h"
 #include "cli/labels.h"
 #include "cli/lookup.h"
@@ -19,6 +21,7 @@ namespace {
 namespace v1 = api::v1;
 
 std::string mega(std::uint64_t bytes) {
+  if (bytes < 1'000'000) return absl::StrCat(bytes / 1000, ".", bytes / 100 % 10, " kB");
   return absl::StrCat(bytes / 1'000'000, ".", bytes / 100'000 % 10, " MB");
 }
 
@@ -56,8 +59,8 @@ Status list_trash(Context& context) {
   for (const auto& item : items) {
     out.push_back(to_json(item));
     table.add({item.kind(), hex(item.key()).substr(0, 12), item.name(),
-               clock_text(item.trashed_time_us()), item.trashed_by(),
-               clock_text(item.purge_time_us())});
+               date_text(item.trashed_time_us()), item.trashed_by(),
+               date_text(item.purge_time_us())});
   }
   if (context.json) context.print_json(out);
   context.print(table);
@@ -95,16 +98,21 @@ Status purge_trash(Context& context, const std::string& word, std::uint32_t days
   ODT_ASSIGN(const auto r, context.call<v1::PurgeResponse>(request));
   if (context.json) context.print_json(r);
   context.say(absl::StrCat(dry_run ? "would purge " : "purged ", r.items(),
-                           " things: ", mega(r.bytes_freed()), " of ", r.blobs(), " blobs, ",
-                           r.telemetry_frames(), " records"));
+                           r.items() == 1 ? " thing: " : " things: ", mega(r.bytes_freed()), " of ",
+                           r.blobs(), " blobs, ", r.telemetry_frames(), " records"));
   return {};
 }
 
-// Where streamed bytes go: a file that appears whole, or standard output ("-").
+// Where streamed bytes go: a file that appears whole, a device or pipe, or standard output ("-").
 class ByteSink {
  public:
   ByteSink(Context& context, std::string path) : context_(context), path_(std::move(path)) {
-    if (path_ != "-") file_.open(path_ + ".part", std::ios::binary | std::ios::trunc);
+    if (path_.empty() || path_ == "-") return;
+    // What is there and no file must not be replaced by one; a directory does not open.
+    std::error_code ec;
+    if (!std::filesystem::exists(path_, ec) || std::filesystem::is_regular_file(path_, ec))
+      part_ = path_ + ".part";
+    file_.open(part_.empty() ? path_ : part_, std::ios::binary | std::ios::trunc);
   }
   bool ready() const { return path_ == "-" || file_.is_open(); }
   bool write(const std::string& data) {
@@ -114,18 +122,23 @@ class ByteSink {
     return static_cast<bool>(out);
   }
   Status finish(const Status& status) {
-    if (path_ == "-") return status;
-    file_.close();
-    if (status.ok() && file_ && std::rename((path_ + ".part").c_str(), path_.c_str()) == 0)
-      return {};
-    std::remove((path_ + ".part").c_str());
-    return status.ok() ? absl::ResourceExhaustedError(path_ + ": cannot be written") : status;
+    std::ostream& out = path_ == "-" ? context_.io.out : file_;
+    out.flush();
+    if (path_ != "-") file_.close();
+    bool written = static_cast<bool>(out);
+    if (!part_.empty()) {
+      if (status.ok() && written) written = std::rename(part_.c_str(), path_.c_str()) == 0;
+      if (!status.ok() || !written) std::remove(part_.c_str());
+    }
+    if (written) return status;
+    return with_exit(absl::ResourceExhaustedError("'" + path_ + "' cannot be written"),
+                     kExitFailed);
   }
   std::uint64_t bytes() const { return bytes_; }
 
  private:
   Context& context_;
-  std::string path_;
+  std::string path_, part_;
   std::ofstream file_;
   std::uint64_t bytes_ = 0;
 };
@@ -133,7 +146,7 @@ class ByteSink {
 Status write_backup(Context& context, const std::string& path) {
   ODT_ASSIGN(Client * client, context.client());
   ByteSink sink(context, path);
-  if (!sink.ready()) return absl::InvalidArgumentError(path + ": cannot be written");
+  if (!sink.ready()) return absl::InvalidArgumentError("'" + path + "' cannot be written");
   Status status = client->backup([&](const v1::BackupResponse& r) {
     if (r.total_bytes() != 0)
       context.progress_bar(static_cast<std::uint32_t>(std::min<std::uint64_t>(
@@ -164,9 +177,11 @@ Status export_run(Context& context, const RunExport& o) {
   request.set_first_step(o.first);
   request.set_last_step(o.last);
   ByteSink sink(context, o.out);
-  if (!sink.ready()) return absl::InvalidArgumentError(o.out + ": cannot be written");
-  return sink.finish(client->export_telemetry(
-      request, [&](const v1::ExportTelemetryResponse& r) { return sink.write(r.data()); }));
+  if (!sink.ready()) return absl::InvalidArgumentError("'" + o.out + "' cannot be written");
+  ODT_TRY(sink.finish(client->export_telemetry(
+      request, [&](const v1::ExportTelemetryResponse& r) { return sink.write(r.data()); })));
+  if (o.out != "-") context.say(absl::StrCat(o.out, ": ", mega(sink.bytes())));
+  return {};
 }
 
 Status pin_run(Context& context, const std::string& word, bool pinned) {
@@ -187,7 +202,8 @@ Status thin_run(Context& context, const std::string& word) {
   ODT_ASSIGN(const auto r, context.call<v1::ThinRunResponse>(request));
   if (context.json) context.print_json(r);
   context.say(absl::StrCat("run ", hex(run.id()), ": ", mega(r.bytes_freed()),
-                           " of raw telemetry freed, rollups stay"));
+                           " of raw telemetry freed; rollups stay of ",
+                           r.storage().thinned_frames(), " records"));
   return {};
 }
 
@@ -244,7 +260,7 @@ void add_run_storage(CLI::App& run, Context& context) {
   sub->add_option("--out", o->out, "File; default: standard output");
   sub->add_option("--attempt", o->attempt, "Default: the newest record of every step");
   sub->add_option("--first-step", o->first, "From this step on");
-  sub->add_option("--last-step", o->last, "Up to this step");
+  sub->add_option("--last-step", o->last, "Up to this step; 0: to the end");
   sub->callback(
       [&context, o] { context.action = [&context, o] { return export_run(context, *o); }; });
   const auto verb = [&](const char* name, const char* help, auto action) {

@@ -123,14 +123,18 @@ std::string ago_text(std::int64_t time_us, std::int64_t now_us) {
   return std::to_string(seconds / 86'400) + " days ago";
 }
 
-std::string clock_text(std::int64_t time_us) {
+namespace {
+std::string local_time(std::int64_t time_us, const char* format) {
   const std::time_t seconds = static_cast<std::time_t>(time_us / 1'000'000);
   std::tm parts{};
   ::localtime_r(&seconds, &parts);
-  char buffer[16];
-  std::strftime(buffer, sizeof buffer, "%H:%M:%S", &parts);
-  return buffer;
+  char buffer[40];
+  return {buffer, std::strftime(buffer, sizeof buffer, format, &parts)};
 }
+}  // namespace
+
+std::string clock_text(std::int64_t time_us) { return local_time(time_us, "%H:%M:%S"); }
+std::string date_text(std::int64_t time_us) { return local_time(time_us, "%Y-%m-%d %H:%M"); }
 
 std::string loss_text(std::int64_t sum, int exp2, std::uint32_t count) {
   if (count == 0) return "-";

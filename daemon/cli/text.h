@@ -19,6 +19,7 @@ std::string size_text(std::uint64_t bytes);                    // "1.5 KB" (1024
 std::string duration_text(std::int64_t us);  // "90 us", "850 ms", "12.3 s", "4 min 05 s"
 std::string ago_text(std::int64_t time_us, std::int64_t now_us);  // "3 s ago", "never" for 0
 std::string clock_text(std::int64_t time_us);                     // local "14:03:07"
+std::string date_text(std::int64_t time_us);                      // local "2026-11-30 14:03"
 // sum * 2^exp2 / count; "-" where count is 0.
 std::string loss_text(std::int64_t sum, int exp2, std::uint32_t count);
 std::string significant(double value);  // four digits: "12.34", "0.001234", "1.234e+06"
