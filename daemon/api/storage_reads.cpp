@@ -199,6 +199,10 @@ void add_export(ApiService& service, Deps& deps) {
         job->range.max_frames = kExportPart;
         job->next_step = request.first_step();
         if (request.last_step() != 0) job->range.last_step = request.last_step();
+        if (job->range.last_step < request.first_step())
+          return new Refused(bad_field("last_step", std::to_string(request.last_step()) +
+                                                        " lies before first_step " +
+                                                        std::to_string(request.first_step())));
         const bool csv = request.format() == v1::EXPORT_FORMAT_CSV;
         auto known = std::make_shared<bool>(false);
         return Stream::start([&deps, job, csv, known](Stream::Answer answer) {

@@ -84,9 +84,10 @@ std::string own_path(const char* argv0) {
 
 // odtd restore FILE --data DIR
 int restore(int argc, char** argv) {
+  const bool help = argc == 3 && std::string_view(argv[2]) == "--help";
   if (argc != 5 || std::string_view(argv[3]) != "--data") {
-    std::fputs("usage: odtd restore FILE --data DIR\n", stderr);
-    return 2;
+    std::fputs("usage: odtd restore FILE --data DIR\n", help ? stdout : stderr);
+    return help ? 0 : 2;
   }
   const auto done = store::restore_backup(argv[2], argv[4]);
   if (!done.ok()) return fail(done.status());

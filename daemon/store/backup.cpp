@@ -212,8 +212,13 @@ Result<std::string> BackupReader::read(std::size_t most) {
   return out;
 }
 
-Result<Restored> restore_backup(const std::string& file, const std::string& data_dir) {
+Result<Restored> restore_backup(const std::string& file, const std::string& dir) {
+  if (dir.empty()) return absl::InvalidArgumentError("--data: no directory is named");
   std::error_code ec;
+  // Beside it, also where it is named "x/" or ".".
+  fs::path target = fs::absolute(dir, ec).lexically_normal();
+  if (!target.has_filename()) target = target.parent_path();
+  const std::string data_dir = target.string();
   if (fs::exists(data_dir, ec) && !fs::is_empty(data_dir, ec))
     return absl::AlreadyExistsError(data_dir +
                                     " is not empty; choose a new directory, or move it away");

@@ -138,7 +138,7 @@ Result<std::uint64_t> SqliteTelemetryStore::runs_thinned() {
 Result<std::uint64_t> SqliteTelemetryStore::thin(const Uuid& id) {
   ODT_ASSIGN(const Number run, run_number(id, false));
   if (run == 0) return 0;
-  ODT_ASSIGN(const Use use, use_where(absl::StrCat(" WHERE run=", run)));
+  ODT_ASSIGN(const Use before, use(id));
   ODT_TRY(db_->begin());
   before_.clear();
   closing_.clear();
@@ -160,7 +160,7 @@ Result<std::uint64_t> SqliteTelemetryStore::thin(const Uuid& id) {
   }
   cached_data_ = 0;
   settle();
-  return use.raw_bytes;
+  return before.raw_bytes;
 }
 
 Result<std::uint64_t> SqliteTelemetryStore::erase(const Uuid& id) {

@@ -35,10 +35,15 @@ def test_storage_export_holds_every_step(bin_dir):
         assert len(part) == 2 + 3, part
         refused(world, "run", "export", "123456", code=4)
         refused(world, "run", "export", run["id"], "--out", "/no/such/folder/x.csv", says=["cannot be written"])
+        refused(world, "run", "export", run["id"], "--first-step", 7, "--last-step", 5, code=2, says=["lies before"])
+        device = world.root / "full"
+        device.symlink_to("/dev/full")
+        refused(world, "run", "export", run["id"], "--out", device, code=1, says=["cannot be written"])
+        assert device.is_symlink(), "a device was replaced by a file"
         world.ctl("run", "pin", run["id"])
         refused(world, "run", "thin", run["id"], says=["pinned"])
         world.ctl("run", "unpin", run["id"])
-        world.ctl("run", "thin", run["id"])
+        assert world.ctl("run", "thin", run["id"])["bytes_freed"] > 0
         thinned = world.ctl_raw("run", "export", run["id"]).stdout
         assert f"NOT COMPLETE: of {steps} records only rollups are left" in thinned, thinned[:300]
 
@@ -82,7 +87,7 @@ def test_storage_backup_and_restore(bin_dir):
         world.stop()
         target = world.root / "other"
         odtd = str(world.bin / "odtd")
-        restored = subprocess.run([odtd, "restore", str(file), "--data", str(target)], capture_output=True, text=True)
+        restored = subprocess.run([odtd, "restore", str(file), "--data", f"{target}/"], capture_output=True, text=True)
         assert restored.returncode == 0 and "restored and checked" in restored.stdout, restored.stderr
         twice = subprocess.run([odtd, "restore", str(file), "--data", str(target)], capture_output=True, text=True)
         assert twice.returncode == 1 and "not empty" in twice.stderr, twice.stderr
