@@ -135,7 +135,7 @@ def test_apt_settings_name_their_limits(bin_dir):
         wrong("--apt", "--apt-t-min", "0.5", "--apt-t-max", "1.5", says=("--apt-t-max", "2 to"))
         wrong("--apt", "--apt-t-min", "0", says=("--apt-t-min",))
         wrong("--apt-t-min", "0.5", says=("apt_t_min_q8", "apt off"))
-        wrong("--layer-k", "8,8,8", says=("layer_k has 3", "2 trainable layers"))
+        wrong("--layer-k", "8,8,8", says=("--layer-k has 3 values", "2 trainable layers"))
         wrong("--layer-k", "8,1", says=("layer_k is 1", "2 to 16"))
         wrong("--apt", "--mu-weight", 5, says=("mu_weight",))
         wrong("--rule", "niti-literal", "--apt", says=("NITI_LITERAL",))
