@@ -39,7 +39,7 @@ model::Campaign campaign_of(int n) {
   c.spec.kind = model::CampaignKind::kTwin;
   c.spec.query = "site=lab,!broken";
   c.spec.boards = {uid_of(n), uid_of(n + 1)};
-  c.spec.model_hash = hash_of(n);
+  c.spec.model_hash = model_of(n).hash;
   c.spec.dataset_id = new_uuid();
   c.spec.datasets = {{uid_of(n), new_uuid()}};
   c.spec.hyper.mu_weight = {1, -1, -3};
@@ -132,7 +132,7 @@ TEST_P(CampaignStoreTest, WhatItNeedsStaysAndItGoesOnlyWhenItIsOver) {
   ASSERT_TRUE(put(PutBoard{board_of(1)}).ok());
   ASSERT_TRUE(put(PutModel{model_of(1)}).ok());
   ASSERT_TRUE(put(CreateCampaign{c, {unit_of(c, 0)}, "ann"}).ok());
-  const Delete board{"board", uid_of(1).str()}, model{"model", hash_of(1).str()},
+  const Delete board{"board", uid_of(1).str()}, model{"model", c.spec.model_hash.str()},
       campaign{"campaign", c.id.str()};
   for (const auto& wanted : {board, model, campaign})
     EXPECT_TRUE(absl::IsFailedPrecondition(put(wanted).status())) << wanted.kind;
