@@ -25,7 +25,7 @@ ApiServer::ApiServer(api::HttpOptions http_options)
       hub(front.io, control, telemetry, fleet, clock),
       uploads(control, *blobs, clock, {dir.path + "/uploads", 10u << 20, 0, 1'000'000'000}),
       gate(policy, control),
-      deps{gate, control, telemetry, *blobs, fleet, jobs, uploads, hub, clock, [] {
+      deps{gate, control, telemetry, *blobs, fleet, jobs, campaigns, uploads, hub, clock, [] {
              api::SystemInfo info;
              info.version = "0.0.test";
              return info;

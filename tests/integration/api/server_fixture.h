@@ -33,6 +33,7 @@ class ApiServer {
   std::unique_ptr<store::BlobStore> blobs;
   FakeFleet fleet;
   FakeJobs jobs;
+  FakeCampaigns campaigns;
   api::WatchHub hub;
   api::Uploads uploads;
   api::AccessPolicy policy;

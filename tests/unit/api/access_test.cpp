@@ -7,13 +7,21 @@
 
 #include "api/services.h"
 #include "fakes.h"
+#include "odt/api/v1/campaigns.pb.h"
 #include "odt/api/v1/services.pb.h"
+#include "odt/api/v1/storage.pb.h"
 
 namespace odt::api {
 namespace {
 
-const google::protobuf::FileDescriptor& services_file() {
-  return *v1::GetInfoRequest::descriptor()->file();
+// Of every file of the API.
+std::vector<const google::protobuf::ServiceDescriptor*> declared_services() {
+  std::vector<const google::protobuf::ServiceDescriptor*> out;
+  for (const auto* file :
+       {v1::GetInfoRequest::descriptor()->file(), v1::GetCampaignRequest::descriptor()->file(),
+        v1::GetStorageRequest::descriptor()->file()})
+    for (int s = 0; s < file->service_count(); ++s) out.push_back(file->service(s));
+  return out;
 }
 
 TEST(Access, LocalPeersAreAdmin) {
@@ -37,8 +45,7 @@ TEST(Access, RemoteRoleIsALimit) {
 
 TEST(Access, EveryMethodHasAnAccessOptionAndMutationsTakeARequestId) {
   int methods = 0;
-  for (int s = 0; s < services_file().service_count(); ++s) {
-    const auto* service = services_file().service(s);
+  for (const auto* service : declared_services()) {
     for (int m = 0; m < service->method_count(); ++m) {
       const auto* method = service->method(m);
       const auto rule = access_rule(*method);
@@ -60,22 +67,22 @@ TEST(Access, EveryMethodIsRegistered) {
   store::MemoryBlobStore blobs;
   test::FakeFleet fleet(control);
   test::FakeJobs jobs;
+  test::FakeCampaigns campaigns;
   test::TempDir dir;
   Uploads uploads(control, blobs, clock, {dir.path, 1 << 20, 0, 0});
   WatchHub hub(front, control, telemetry, fleet, clock);
   AccessPolicy policy;
   Gate gate(policy, control);
-  Deps deps{gate, control, telemetry, blobs, fleet, jobs, uploads, hub, clock, {}};
+  Deps deps{gate, control, telemetry, blobs, fleet, jobs, campaigns, uploads, hub, clock, {}};
   const auto services = make_services(deps);
 
   std::set<std::string> registered, declared;
   for (const auto* method : gate.methods()) registered.insert(method->path);
-  for (int s = 0; s < services_file().service_count(); ++s)
-    for (int m = 0; m < services_file().service(s)->method_count(); ++m)
-      declared.insert("/" + services_file().service(s)->full_name() + "/" +
-                      services_file().service(s)->method(m)->name());
+  for (const auto* service : declared_services())
+    for (int m = 0; m < service->method_count(); ++m)
+      declared.insert("/" + service->full_name() + "/" + service->method(m)->name());
   EXPECT_EQ(registered, declared);
-  EXPECT_EQ(services.size(), static_cast<std::size_t>(services_file().service_count()));
+  EXPECT_EQ(services.size(), declared_services().size());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/asio.h"
 #include "base/clock.h"
+#include "campaign/campaign_control.h"
 #include "jobs/job_control.h"
 #include "store/memory_store.h"
 #include "store/store_thread.h"
@@ -129,7 +130,9 @@ class FakeFleet final : public training::FleetControl {
                    Done<model::Run> done) override {
     done(absl::UnimplementedError("not here"));
   }
-  void list_queues(BoardUid, Done<std::vector<BoardQueue>> done) override { done({}); }
+  void list_queues(BoardUid, Done<std::vector<BoardQueue>> done) override {
+    done(std::vector<BoardQueue>{});
+  }
   void stop_all(CallContext, bool, Done<StopReport> done) override { done(StopReport{}); }
   void restore_boards(CallContext, RestoreAsk ask, Done<std::vector<Restored>> done) override {
     std::vector<Restored> out;
@@ -239,6 +242,17 @@ class TempDir {
     std::filesystem::remove_all(path, ignored);
   }
   std::string path;
+};
+
+// Campaigns are tried with the real engine (tests/system): here they are refused.
+class FakeCampaigns final : public campaign::CampaignControl {
+ public:
+  void create(CallContext, model::CampaignSpec, bool, Done<campaign::Created> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void act(CallContext, Uuid, Act, Done<model::Campaign> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
 };
 
 }  // namespace odt::test

@@ -66,7 +66,7 @@ model::CampaignUnit unit_of(const model::Campaign& c, std::uint32_t index) {
   return u;
 }
 
-TransitionCampaign transition_of(model::Campaign c, CampaignState from, CampaignState to) {
+TransitionCampaign campaign_moves(model::Campaign c, CampaignState from, CampaignState to) {
   model::CampaignEvent e;
   e.campaign_id = c.id;
   e.from = from;
@@ -111,15 +111,15 @@ TEST_P(CampaignStoreTest, TransitionsAreLegalAndLeaveAnEvent) {
   const auto c = campaign_of(1);
   ASSERT_TRUE(put(CreateCampaign{c, {}, "ann"}).ok());
   using S = CampaignState;
-  EXPECT_TRUE(absl::IsFailedPrecondition(put(transition_of(c, S::kRunning, S::kPaused)).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(put(campaign_moves(c, S::kRunning, S::kPaused)).status()));
   EXPECT_TRUE(
-      absl::IsFailedPrecondition(put(transition_of(c, S::kQueued, S::kRollingBack)).status()));
-  ASSERT_TRUE(put(transition_of(c, S::kQueued, S::kRunning)).ok());
+      absl::IsFailedPrecondition(put(campaign_moves(c, S::kQueued, S::kRollingBack)).status()));
+  ASSERT_TRUE(put(campaign_moves(c, S::kQueued, S::kRunning)).ok());
   auto update = c;  // still QUEUED
   EXPECT_TRUE(absl::IsFailedPrecondition(put(UpdateCampaign{update}).status()));
-  ASSERT_TRUE(put(transition_of(c, S::kRunning, S::kFailed)).ok());
+  ASSERT_TRUE(put(campaign_moves(c, S::kRunning, S::kFailed)).ok());
   EXPECT_TRUE(store_->active_campaigns()->empty());
-  ASSERT_TRUE(put(transition_of(c, S::kFailed, S::kRunning)).ok());  // a retry
+  ASSERT_TRUE(put(campaign_moves(c, S::kFailed, S::kRunning)).ok());  // a retry
   const auto events = store_->campaign_events(c.id);
   ASSERT_TRUE(events.ok());
   ASSERT_EQ(events->size(), 4u);
@@ -136,7 +136,7 @@ TEST_P(CampaignStoreTest, WhatItNeedsStaysAndItGoesOnlyWhenItIsOver) {
       campaign{"campaign", c.id.str()};
   for (const auto& wanted : {board, model, campaign})
     EXPECT_TRUE(absl::IsFailedPrecondition(put(wanted).status())) << wanted.kind;
-  ASSERT_TRUE(put(transition_of(c, CampaignState::kQueued, CampaignState::kCancelled)).ok());
+  ASSERT_TRUE(put(campaign_moves(c, CampaignState::kQueued, CampaignState::kCancelled)).ok());
   EXPECT_TRUE(put(campaign).ok());
   EXPECT_TRUE(absl::IsNotFound(store_->campaign(c.id).status()));
   EXPECT_TRUE(store_->campaign_units(c.id)->empty());

@@ -75,6 +75,7 @@ TEST_F(QueueTest, HighestPriorityFirstThenInTheOrderOfArrival) {
   EXPECT_EQ(reason_of(reorder(rig, running->id, 3, {}).status()), "RUN_NOT_QUEUED");
   EXPECT_EQ(reason_of(reorder(rig, a->id, {}, running->id).status()), "RUN_NOT_QUEUED");
   // The order is durable.
+  rig.on_links([&] { board->drop(); });
   rig.crash();
   Rig again(library);
   EXPECT_TRUE(again.wait_until([&] { return line(again, board) == last; }));
@@ -152,8 +153,7 @@ TEST_F(QueueTest, HolderThatShowsNoProgressLosesTheBoard) {
   EXPECT_TRUE(rig.wait_until([&] { return holder() == "infer"; }));
   EXPECT_TRUE(rig.wait_until([&] { return holder().empty(); }));
   // Its session was ended, so that it can do nothing any more; the next one gets the board.
-  EXPECT_TRUE(
-      rig.on_links([&] { return board->session == nullptr || !board->session->alive(); }));
+  EXPECT_TRUE(rig.on_links([&] { return board->session == nullptr || !board->session->alive(); }));
   ASSERT_TRUE(rig.connect(1, board));
   ASSERT_TRUE(rig.wait_online(board));
   auto run = rig.create(rig.spec(board));
