@@ -12,18 +12,19 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/bench"))
+import built  # noqa: E402
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--build", type=pathlib.Path, default=built.FOLDER)
     args, rest = parser.parse_known_args()
     folder = args.build.resolve()
-    if not (folder / "build.ninja").exists():
-        parser.error(f"{folder} is not configured; see README.md")
-    done = subprocess.run(["ninja", "-C", folder, "bench_accuracy"], check=False, stdout=sys.stderr)
-    if done.returncode != 0:
-        return done.returncode
+    try:
+        built.build(folder, "bench_accuracy")
+    except subprocess.CalledProcessError as error:
+        return error.returncode
     os.execv(folder / "bin/bench_accuracy", ["bench_accuracy", *rest])
 
 

@@ -16,14 +16,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/support/zoo"))
 import harness  # noqa: E402
 
+sys.path.insert(0, str(ROOT / "tests/bench"))
+import built  # noqa: E402
+
 FMNIST = pathlib.Path(__file__).with_name("fmnist.py")  # prints "name value unit" lines of the PC-side trainer
-
-
-def build(folder):
-    if not (folder / "build.ninja").exists():
-        subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-                        "-DODT_UNITY=ON", "-DODT_TESTS=ON"], check=True, stdout=sys.stderr)
-    subprocess.run(["ninja", "-C", folder, "odtc", "odt_zoo"], check=True, stdout=sys.stderr)
 
 
 class Zoo:
@@ -128,7 +124,7 @@ def run_fmnist(args, figures, raw):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--build", type=pathlib.Path, default=built.FOLDER)
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--random", type=int, default=60)
     parser.add_argument("--json", type=pathlib.Path)
@@ -146,7 +142,7 @@ def main():
             parser.error(f"cannot write {args.json}")
     figures, raw = {}, {}
     try:
-        build(args.build)
+        built.build(args.build, "odtc", "odt_zoo")
         for part in args.only.split(","):
             parts[part](args, figures, raw)
     except subprocess.CalledProcessError as error:

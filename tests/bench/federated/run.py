@@ -19,6 +19,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "system"))
 from world import World  # noqa: E402
 
+sys.path.insert(0, str(ROOT / "tests/bench"))
+import built  # noqa: E402
+
 SPEAKERS = ("george", "jackson", "lucas", "nicolas", "theo", "yweweler")
 KNOWN = SPEAKERS[:3]  # of the base model
 ARCHIVE = "free-spoken-digits.tar.xz"
@@ -69,7 +72,7 @@ def measure(world, recordings, rounds, epochs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--build", type=pathlib.Path, default=built.FOLDER)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--epochs", type=int, default=3)
@@ -78,6 +81,7 @@ def main():
     if not archive.is_file():
         print(f"run.py: no {archive}; set ODT_TEST_DATA to the folder that holds it", file=sys.stderr)
         return 2
+    built.build(args.build, "odtd", "odtctl", "odtc", "odt-worker", "odt-sim-board")
     with tempfile.TemporaryDirectory(prefix="odt-digits-") as folder:
         subprocess.run(["tar", "xJf", archive, "-C", folder], check=True)
         with World((args.build / "bin").resolve()) as world:

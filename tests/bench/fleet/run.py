@@ -23,6 +23,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "deploy"))
 from odt_processes import Processes, free_port  # noqa: E402
 
+sys.path.insert(0, str(ROOT / "tests/bench"))
+import built  # noqa: E402
+
 FIRST_UID = 0x51000000_00000001
 SPARE_UID = 0x52000000_00000001
 SPARES = 10
@@ -288,7 +291,7 @@ class Fleet(Processes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin", help="odtd, odtctl, odt-sim-board")
+    parser.add_argument("--build", type=pathlib.Path, default=built.FOLDER)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--boards", type=int, default=1000)
     parser.add_argument("--step-ms", type=int, default=STEP_MS - 3, help="a board's delay from step to step")
@@ -297,9 +300,8 @@ def main():
     parser.add_argument("--scratch", default=None, help="folder of the data directory")
     parser.add_argument("--perf", help="record 10 s of odtd with perf into this file")
     args = parser.parse_args()
-    for tool in ("odtd", "odtctl", "odt-sim-board", "bench_seed_telemetry"):
-        if not (args.bin / tool).exists():
-            parser.error(f"{args.bin / tool} is missing; ninja -C build {tool}")
+    built.build(args.build, "odtd", "odtctl", "odt-worker", "odt-sim-board", "bench_seed_telemetry")
+    args.bin = args.build.resolve() / "bin"
     fleet = Fleet(args)
     try:
         fleet.seed()

@@ -10,22 +10,17 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-
-
-def build(folder):
-    if not (folder / "build.ninja").exists():
-        subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-                        "-DODT_UNITY=ON", "-DODT_TESTS=ON"], check=True, stdout=sys.stderr)
-    subprocess.run(["ninja", "-C", folder, "bench_learn"], check=True, stdout=sys.stderr)
+sys.path.insert(0, str(ROOT / "tests/bench"))
+import built  # noqa: E402
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--build", type=pathlib.Path, default=built.FOLDER)
     args, rest = parser.parse_known_args()
     folder = args.build.resolve()
     try:
-        build(folder)
+        built.build(folder, "bench_learn")
         digits = folder / "digits.bin"
         subprocess.run([sys.executable, "-B", ROOT / "tests/bench/learn/export_digits.py", digits], check=True)
     except subprocess.CalledProcessError as error:

@@ -20,6 +20,9 @@ ROOT = HERE.parents[2]
 sys.path.insert(0, str(HERE))
 import qemu  # noqa: E402
 
+sys.path.insert(0, str(ROOT / "tests/bench"))
+import built  # noqa: E402
+
 GOLDEN = ROOT / "tests" / "golden" / "dense-196-32-10"
 FAULTS = ["drop", "flip", "burst", "truncate", "duplicate", "garbage", "delay", "stall", "cut", "reset", "power_cycle",
           "daemon_kill"]
@@ -51,7 +54,7 @@ def goodput(program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--build", type=pathlib.Path, default=built.FOLDER)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=2)
@@ -60,7 +63,7 @@ def main():
     wanted = {"matrix": ["bench_matrix"], "goodput": ["bench_goodput"], "qemu": ["bench_push", "firmware_images"]}
     parts = [args.only] if args.only else list(wanted)
     targets = [target for part in parts for target in wanted[part]]
-    subprocess.run(["ninja", "-C", str(args.build), *targets], check=True, stdout=sys.stderr)
+    built.build(args.build, *targets)
     programs, figures, cells = args.build / "bin", {}, []
     if "goodput" in parts:
         figures.update(goodput(programs / "bench_goodput"))
