@@ -209,13 +209,13 @@ def test_capture_classifies_alone(bin_dir):
         world.end("odtd")
         port = free_port()
         world.start("lonely", [str(world.bin / "odt-sim-board"), "--uid", "5100000000000025", "--listen", f"127.0.0.1:{port}",
-                               *map(str, options)])
+                               *("80" if o == 2000 else str(o) for o in options)])  # none is missed on a busy machine
         world.wait_for("it listens", lambda: port_open(port), 10)
         lines = lines_of(port, 5)
         found = [re.fullmatch(r"window (\d+): class (\d)(, \d+ windows before it not shown)?", line) for line in lines]
         assert 3 <= len(found) <= 7 and all(found), lines
         assert all(int(m[2]) == int(m[1]) % 2 for m in found), lines
-        assert any(m[3] for m in found), "not every one of 500 windows a second"
+        assert any(m[3] for m in found), "not every one of 20 windows a second"
 
 
 def port_open(port):
