@@ -207,9 +207,10 @@ std::vector<Drift> drifts(const StoredWeights& start, const std::vector<Share>& 
 }
 
 std::uint64_t lower_median_l1(const std::vector<Drift>& drifts) {
-  if (drifts.empty()) return 0;
   std::vector<std::uint64_t> l1;
-  for (const Drift& d : drifts) l1.push_back(d.l1);
+  for (const Drift& d : drifts)
+    if (d.l1 != 0) l1.push_back(d.l1);
+  if (l1.empty()) return 0;
   const auto middle = l1.begin() + static_cast<std::ptrdiff_t>((l1.size() - 1) / 2);
   std::nth_element(l1.begin(), middle, l1.end());
   return *middle;

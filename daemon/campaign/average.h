@@ -38,10 +38,12 @@ Result<data::StoredWeights> average(const std::vector<Share>& shares);
 // `grid`: all that are compared with each other, so that they have one grid.
 std::vector<Drift> drifts(const data::StoredWeights& start, const std::vector<Share>& shares);
 
-// Which shares are left out: those whose drift exceeds outlier_q8 / 256 times the lower median of
+// Which shares are left out: those whose drift exceeds outlier_q8 / 256 times lower_median_l1 of
 // all, farthest first, while at least `least` stay; none where there are fewer than 4 shares.
 std::vector<bool> outliers(const std::vector<Drift>& drifts, std::uint32_t outlier_q8,
                            std::size_t least);
+// Of the shares that moved: where the guard kept the start of most boards, those that learned are
+// no outliers. 0: none.
 std::uint64_t lower_median_l1(const std::vector<Drift>& drifts);
 
 // The trained layers of a model image (ODTM) as weights of precision 8 (DFP16: as they are), for

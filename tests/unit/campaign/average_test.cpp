@@ -160,6 +160,13 @@ TEST(Drift, OutliersAreFarFromTheMedian) {
   EXPECT_THAT(outliers(of({1, 1, 50, 100}), 768, 4), ElementsAre(false, false, false, false));
   EXPECT_THAT(outliers(of({10, 11, 12, 100}), 0xFFFFFFFF, 2), testing::Each(false));
   EXPECT_EQ(lower_median_l1(of({4, 1, 3, 2})), 2u);
+  // Boards whose guard kept the start say nothing of how far learning goes.
+  EXPECT_THAT(outliers(of({0, 0, 0, 10, 12, 0}), 768, 2), testing::Each(false));
+  EXPECT_THAT(outliers(of({0, 0, 0, 10, 12, 100}), 768, 2),
+              ElementsAre(false, false, false, false, false, true));
+  EXPECT_THAT(outliers(of({0, 0, 0, 0}), 768, 2), testing::Each(false));
+  EXPECT_EQ(lower_median_l1(of({0, 0, 0, 7})), 7u);
+  EXPECT_EQ(lower_median_l1(of({0, 0})), 0u);
 }
 
 TEST(Image, IsReadWithinItsBounds) {
