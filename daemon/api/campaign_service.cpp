@@ -1,3 +1,4 @@
+#include "api/convert_parts.h"
 #include "api/service_helpers.h"
 #include "campaign/account.h"
 
@@ -10,11 +11,7 @@ v1::BoardCheck to_proto(const campaign::BoardCheck& check) {
   v1::BoardCheck out;
   out.set_board_uid(check.board.str());
   out.set_units(check.units);
-  if (!check.refusal.code.empty()) {
-    out.mutable_refusal()->set_code(clean_text(check.refusal.code));
-    out.mutable_refusal()->set_text(clean_text(check.refusal.text));
-    out.mutable_refusal()->set_remedy(clean_text(check.refusal.remedy));
-  }
+  if (!check.refusal.code.empty()) set_reason(check.refusal, out.mutable_refusal());
   if (check.effective) *out.mutable_effective() = api::to_proto(*check.effective);
   out.set_steps(check.steps);
   out.set_estimate_us(check.estimate_us);
@@ -146,8 +143,7 @@ v1::GetRunAccountingResponse accounting_of(const campaign::Accounting& in) {
     auto* to = out.add_epochs();
     to->set_epoch(e.epoch);
     to->set_attempt(e.attempt);
-    to->mutable_heldout()->set_correct(e.heldout.correct);
-    to->mutable_heldout()->set_total(e.heldout.total);
+    set_accuracy(e.heldout, to->mutable_heldout());
     to->set_energy(e.energy);
     to->set_energy_fp32(e.energy_fp32);
     to->set_energy_fixed16(e.energy_fixed16);

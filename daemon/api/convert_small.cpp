@@ -1,20 +1,13 @@
 // Messages that stand by themselves: leases, reasons, non-volatile memory, estimates.
 #include "api/api_convert.h"
+#include "api/convert_parts.h"
 #include "api/errors.h"
 
 namespace odt::api {
-namespace {
-
-template <typename Id>
-std::string bytes_of(const Id& id) {
-  return id.is_zero() ? std::string() : id.str();
-}
-
-}  // namespace
 
 v1::Lease to_proto(const model::Lease& lease) {
   v1::Lease out;
-  out.set_holder(bytes_of(lease.holder));
+  out.set_holder(id_bytes(lease.holder));
   out.set_what(clean_text(lease.what));
   out.set_actor(clean_text(lease.actor));
   out.set_since_time_us(lease.since_us);
@@ -24,9 +17,7 @@ v1::Lease to_proto(const model::Lease& lease) {
 
 v1::Reason to_proto(const model::Reason& reason) {
   v1::Reason out;
-  out.set_code(clean_text(reason.code));
-  out.set_text(clean_text(reason.text));
-  out.set_remedy(clean_text(reason.remedy));
+  set_reason(reason, &out);
   return out;
 }
 
@@ -38,9 +29,9 @@ v1::BoardNvm to_proto(const model::NvmInfo& nvm) {
   out.set_kind(static_cast<v1::NvmKind>(nvm.kind));
   out.set_bytes(nvm.bytes);
   out.set_step(nvm.step);
-  out.set_run_id(bytes_of(nvm.run_id));
+  out.set_run_id(id_bytes(nvm.run_id));
   out.set_attempt(nvm.attempt);
-  out.set_hash(bytes_of(nvm.hash));
+  out.set_hash(id_bytes(nvm.hash));
   out.set_model_hash(std::string(nvm.model_hash16.begin(), nvm.model_hash16.end()));
   out.set_has_image(nvm.has_image);
   out.set_has_best(nvm.has_best);

@@ -59,7 +59,10 @@ void add_trash(ApiService& service, Deps& deps) {
           answer_trashed(deps, kind, key, reply);
         };
         if (kind == "board") {
-          // The fleet knows whether it is online or busy.
+          // The fleet knows whether it is online or busy; a board changes by itself, so no etag
+          // holds long.
+          if (request.etag() != 0)
+            return reply(bad_field("etag", "is not taken for a board", "Leave it out."));
           ODT_FIELD(const BoardUid uid, uid_field(key, "key"));
           CallContext ctx = call.ctx;
           ctx.request_id.clear();  // the answer is remembered here

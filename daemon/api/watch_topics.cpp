@@ -39,6 +39,8 @@ struct Wants {
   }
   bool operator()(const model::Deleted& v) const {
     if (v.kind == "board" || v.kind == "port") return is(TopicKind::kFleet);
+    if (v.kind == "run")
+      return is(TopicKind::kRuns) || (is(TopicKind::kRun) && topic.run.str() == v.key);
     if (v.kind == "campaign") return is(TopicKind::kCampaigns);
     return is(TopicKind::kLibrary);
   }

@@ -3,6 +3,7 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "campaign/plan.h"
 
@@ -165,7 +166,10 @@ asio::awaitable<Status> Driver::save(std::string cause, const CallContext& ctx, 
     batch->request_id = ctx.request_id;
     batch->response = w_.c.id.str();
   }
-  for (const auto index : dirty_) batch->changes.push_back(store::PutCampaignUnit{w_.units[index]});
+  // What operations of a rollout change meanwhile is of the next save.
+  std::set<std::uint32_t> writing = std::exchange(dirty_, {});
+  for (const auto index : writing)
+    batch->changes.push_back(store::PutCampaignUnit{w_.units[index]});
   if (round_) batch->changes.push_back(store::PutCampaignRound{*round_});
   for (const auto& change : extra_) batch->changes.push_back(change);
   model::Campaign value = w_.c;
@@ -187,13 +191,18 @@ asio::awaitable<Status> Driver::save(std::string cause, const CallContext& ctx, 
     return batch;
   };
   const auto ready = co_await env_.control.call(write);
-  if (!ready.ok()) co_return ready.status();
+  if (!ready.ok()) {
+    dirty_.merge(writing);
+    co_return ready.status();
+  }
   store::Batch content = std::move(**ready);
   const auto events = co_await env_.control.commit(std::move(content));
-  if (!events.ok()) co_return events.status();
+  if (!events.ok()) {
+    dirty_.merge(writing);
+    co_return events.status();
+  }
   for (const auto& event : *events)
     if (const auto* body = std::get_if<model::Campaign>(&event.body)) w_.c.meta = body->meta;
-  dirty_.clear();
   extra_.clear();
   if (round_) {
     if (round_->round < w_.rounds.size())

@@ -122,6 +122,7 @@ void Driver::stage_done(Unit& u, Status status) {
   if (w_.c.state == CampaignState::kRollingBack)
     reason = {"ROLLBACK_FAILED", "its old weights could not be restored: " + reason.text,
               "Restore them: odtctl weights restore."};
+  trouble_.erase(u.index);  // a roll-back of it has its own patience
   end_unit(u, UnitState::kFailed, reason);
 }
 

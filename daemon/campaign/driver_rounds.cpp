@@ -75,6 +75,10 @@ asio::awaitable<Status> Driver::begin_round() {
   if (w_.c.spec.kind != CampaignKind::kFederated || w_.c.round >= w_.c.spec.federated.rounds ||
       w_.rounds.size() > w_.c.round)
     co_return absl::OkStatus();
+  if (round_) {  // the one before: its save failed
+    auto kept = co_await save();
+    if (!kept.ok()) co_return kept;
+  }
   model::CampaignRound round;
   round.campaign_id = w_.c.id;
   round.round = w_.c.round;

@@ -3,7 +3,6 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
-#include <type_traits>
 
 #include "campaign/checks.h"
 #include "campaign/plan.h"
@@ -38,13 +37,21 @@ bool reset_failed(Work& w, std::int64_t now_us) {
     if (u.state == UnitState::kSucceeded || (one_round && u.round != w.c.round)) continue;
     any = true;
     first = std::min(first, u.round);
+    const bool may_hold_new = w.c.spec.kind == CampaignKind::kRollout &&
+                              u.state != UnitState::kRolledBack && !u.previous.is_zero() &&
+                              u.stage >= model::RolloutStage::kRestore;
     u.state = UnitState::kPending;
     u.reason = {};
     u.run_id = Uuid{};
-    u.weights = u.previous = Hash{};
-    u.before = u.after = u.heldout_start = u.heldout_best = model::Accuracy{};
+    u.weights = Hash{};
+    u.after = u.heldout_start = u.heldout_best = model::Accuracy{};
     u.heldout_best_loss = model::Loss{};
-    u.stage = model::RolloutStage::kPull;
+    // A board that may hold the new weights keeps what was noted of its old ones.
+    if (!may_hold_new) {
+      u.previous = Hash{};
+      u.before = model::Accuracy{};
+    }
+    u.stage = may_hold_new ? model::RolloutStage::kRestore : model::RolloutStage::kPull;
     u.start_time_us = u.end_time_us = 0;
     u.steps_done = 0;
     ++u.tries;
@@ -102,6 +109,31 @@ struct Engine::Impl : std::enable_shared_from_this<Engine::Impl> {
                                           std::shared_ptr<model::CampaignSpec> asked, bool dry_run);
   asio::awaitable<Result<model::Campaign>> retry(std::shared_ptr<CallContext> ctx, Uuid id);
   void act(CallContext ctx, Uuid id, Act act, Done<model::Campaign> done);
+  // A request that is known is answered with what there is.
+  asio::awaitable<void> act_once(std::shared_ptr<CallContext> ctx, Uuid id, Act act,
+                                 Done<model::Campaign> done) {
+    const auto self = shared_from_this();
+    const auto before = co_await seen(ctx->actor, ctx->request_id);
+    if (!before.ok()) {
+      done(before.status());
+      co_return;
+    }
+    if (!before->empty()) {
+      const auto work = co_await stored(id);
+      if (work.ok())
+        done(work->c);
+      else
+        done(work.status());
+      co_return;
+    }
+    const auto it = drivers.find(id);
+    if (it != drivers.end() && !it->second->over()) {
+      Command command{*ctx, act, std::move(done)};
+      it->second->submit(std::move(command));
+      co_return;
+    }
+    co_await refuse_over(id, done);
+  }
   // Says that it is over, or that there is none.
   asio::awaitable<void> refuse_over(Uuid id, Done<model::Campaign> done) {
     const auto self = shared_from_this();
@@ -228,11 +260,7 @@ void Engine::Impl::act(CallContext ctx, Uuid id, Act act, Done<model::Campaign> 
                    fleet::Detached{});
     return;
   }
-  if (it != drivers.end() && !it->second->over()) {
-    it->second->submit({*shared, act, std::move(done)});
-    return;
-  }
-  asio::co_spawn(env.io, refuse_over(id, std::move(done)), fleet::Detached{});
+  asio::co_spawn(env.io, act_once(shared, id, act, std::move(done)), fleet::Detached{});
 }
 
 Engine::Engine(asio::io_context& links, const Clock& clock, store::ControlThread& control,

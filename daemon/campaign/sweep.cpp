@@ -159,9 +159,10 @@ Result<std::vector<std::string>> expand_values(const model::SweepAxis& axis) {
     }
     std::int64_t low = 0, high = 0;
     if (!absl::SimpleAtoi(value.substr(0, dots), &low) ||
-        !absl::SimpleAtoi(value.substr(dots + 2), &high) || low > high || high - low >= 64)
+        !absl::SimpleAtoi(value.substr(dots + 2), &high) || low > high ||
+        static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) >= 64)
       return bad(axis.name, value, "LOW..HIGH, at most 64 values");
-    for (; low <= high; ++low) out.push_back(std::to_string(low));
+    for (std::int64_t i = 0, n = high - low; i <= n; ++i) out.push_back(std::to_string(low + i));
   }
   return out;
 }
@@ -172,22 +173,24 @@ Result<std::vector<Trial>> trials_of(const model::SweepSpec& sweep, const HyperP
                        "Give at least one axis: --sweep mu_weight=0,1,2.", "spec.sweep");
   std::vector<std::vector<std::string>> values;
   std::set<std::string> names;
+  const auto too_many = [](const std::string& combinations) {
+    return with_reason(
+        absl::InvalidArgumentError(absl::StrCat("sweep: ", combinations, " combinations; at most ",
+                                                kMaxTrials, " trials")),
+        "OUT_OF_RANGE", "Use --strategy random with --trials, or fewer values.", "spec.sweep");
+  };
   std::uint64_t all = 1;
   for (const auto& axis : sweep.axes) {
     if (!names.insert(axis.name).second)
       return absl::InvalidArgumentError("sweep: axis '" + axis.name + "' is there twice");
     ODT_ASSIGN(values.emplace_back(), expand_values(axis));
     all *= values.back().size();
-    if (all > (std::uint64_t{1} << 40)) break;
+    if (all > (std::uint64_t{1} << 40)) return too_many("over 2^40");
   }
   const bool grid = sweep.strategy == model::SweepStrategy::kGrid;
   std::uint64_t count = sweep.trials == 0 ? all : std::min<std::uint64_t>(sweep.trials, all);
   if (grid) count = all;
-  if (count > kMaxTrials)
-    return with_reason(absl::InvalidArgumentError(absl::StrCat(
-                           "sweep: ", all, " combinations; at most ", kMaxTrials, " trials")),
-                       "OUT_OF_RANGE", "Use --strategy random with --trials, or fewer values.",
-                       "spec.sweep");
+  if (count > kMaxTrials) return too_many(std::to_string(all));
   std::vector<Trial> out;
   for (const std::uint64_t pick : draw(all, count, sweep.seed)) {
     Trial& trial = out.emplace_back();

@@ -301,6 +301,7 @@ Status remove(Context& context, const std::string& word) {
   v1::DeleteCampaignRequest request;
   request.set_id(c.id());
   ODT_TRY(context.call<v1::DeleteCampaignResponse>(request));
+  if (context.json) context.print_json(nlohmann::ordered_json{{"deleted", hex(c.id())}});
   context.say("campaign " + hex(c.id()).substr(0, 16) + " is forgotten; its runs stay");
   return {};
 }

@@ -20,11 +20,6 @@ namespace {
 
 namespace v1 = api::v1;
 
-std::string mega(std::uint64_t bytes) {
-  if (bytes < 1'000'000) return absl::StrCat(bytes / 1000, ".", bytes / 100 % 10, " kB");
-  return absl::StrCat(bytes / 1'000'000, ".", bytes / 100'000 % 10, " MB");
-}
-
 Status show_storage(Context& context) {
   ODT_ASSIGN(const auto s, context.call<v1::GetStorageResponse>(v1::GetStorageRequest()));
   if (context.json) {
@@ -34,12 +29,12 @@ Status show_storage(Context& context) {
   const char* const kStates[] = {"?", "ok", "LOW", "FULL"};
   Table table({"disk", kStates[s.state() >= 0 && s.state() <= 3 ? s.state() : 0]});
   if (!s.text().empty()) table.add({"", s.text()});
-  table.add({"free", mega(s.disk_free_bytes())});
-  table.add({"control.db", mega(s.control_bytes())});
-  table.add({"telemetry",
-             absl::StrCat(mega(s.telemetry_used_bytes()), " of ", mega(s.telemetry_quota_bytes()),
-                          ", ", s.telemetry_frames(), " records")});
-  table.add({"blobs", absl::StrCat(mega(s.blob_bytes()), " in ", s.blob_count())});
+  table.add({"free", size_text(s.disk_free_bytes())});
+  table.add({"control.db", size_text(s.control_bytes())});
+  table.add({"telemetry", absl::StrCat(size_text(s.telemetry_used_bytes()), " of ",
+                                       size_text(s.telemetry_quota_bytes()), ", ",
+                                       s.telemetry_frames(), " records")});
+  table.add({"blobs", absl::StrCat(size_text(s.blob_bytes()), " in ", s.blob_count())});
   table.add({"runs", absl::StrCat(s.runs_pinned(), " pinned, ", s.runs_thinned(), " thinned")});
   table.add({"trash", std::to_string(s.trash_count())});
   context.print(table);
@@ -71,6 +66,7 @@ Result<v1::TrashItem> find_trash(Context& context, const std::string& word) {
   ODT_ASSIGN(const auto items, trash_items(context));
   std::vector<Candidate> candidates;
   for (const auto& item : items) candidates.push_back({item.key(), item.name(), {}});
+  ODT_TRY(only_one_named("trash item", word, candidates));  // a purge is for good
   ODT_ASSIGN(const std::size_t index, resolve("trash item", word, candidates));
   return items[static_cast<int>(index)];
 }
@@ -98,8 +94,8 @@ Status purge_trash(Context& context, const std::string& word, std::uint32_t days
   ODT_ASSIGN(const auto r, context.call<v1::PurgeResponse>(request));
   if (context.json) context.print_json(r);
   context.say(absl::StrCat(dry_run ? "would purge " : "purged ", r.items(),
-                           r.items() == 1 ? " thing: " : " things: ", mega(r.bytes_freed()), " of ",
-                           r.blobs(), " blobs, ", r.telemetry_frames(), " records"));
+                           r.items() == 1 ? " thing: " : " things: ", size_text(r.bytes_freed()),
+                           " of ", r.blobs(), " blobs, ", r.telemetry_frames(), " records"));
   return {};
 }
 
@@ -157,7 +153,7 @@ Status write_backup(Context& context, const std::string& path) {
   context.end_progress();
   status = sink.finish(status);
   if (status.ok() && path != "-")
-    context.say(absl::StrCat(path, ": ", mega(sink.bytes()), "; odtd restore ", path,
+    context.say(absl::StrCat(path, ": ", size_text(sink.bytes()), "; odtd restore ", path,
                              " --data DIR reads it"));
   return status;
 }
@@ -180,7 +176,7 @@ Status export_run(Context& context, const RunExport& o) {
   if (!sink.ready()) return absl::InvalidArgumentError("'" + o.out + "' cannot be written");
   ODT_TRY(sink.finish(client->export_telemetry(
       request, [&](const v1::ExportTelemetryResponse& r) { return sink.write(r.data()); })));
-  if (o.out != "-") context.say(absl::StrCat(o.out, ": ", mega(sink.bytes())));
+  if (o.out != "-") context.say(absl::StrCat(o.out, ": ", size_text(sink.bytes())));
   return {};
 }
 
@@ -201,7 +197,7 @@ Status thin_run(Context& context, const std::string& word) {
   request.set_run_id(run.id());
   ODT_ASSIGN(const auto r, context.call<v1::ThinRunResponse>(request));
   if (context.json) context.print_json(r);
-  context.say(absl::StrCat("run ", hex(run.id()), ": ", mega(r.bytes_freed()),
+  context.say(absl::StrCat("run ", hex(run.id()), ": ", size_text(r.bytes_freed()),
                            " of raw telemetry freed; rollups stay of ",
                            r.storage().thinned_frames(), " records"));
   return {};

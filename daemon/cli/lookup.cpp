@@ -58,15 +58,11 @@ auto pick_named(Context& context, const std::string& what, const std::string& wo
   ODT_TRY(items.status());
   std::vector<Candidate> candidates;
   for (const auto& item : *items) candidates.push_back(candidate(item));
+  if (several == Several::kRefuse) ODT_TRY(only_one_named(what, word, candidates));
   const auto found = all_named(word, candidates);
-  if (found.size() > 1) {
-    const std::string text = several_text(what, word, found, candidates);
-    if (several == Several::kRefuse)
-      return with_exit(
-          absl::InvalidArgumentError(text + ", the newest first; give the digits of one"),
-          kExitUsage);
-    context.note("note: " + text + "; the first, the newest, is meant");
-  }
+  if (found.size() > 1)
+    context.note("note: " + several_text(what, word, found, candidates) +
+                 "; the first, the newest, is meant");
   return pick(what, word, std::move(items), candidate);
 }
 

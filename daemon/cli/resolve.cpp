@@ -79,6 +79,15 @@ std::string several_text(const std::string& what, const std::string& word,
                       "':", listed(found, candidates));
 }
 
+Status only_one_named(const std::string& what, const std::string& word,
+                      const std::vector<Candidate>& candidates) {
+  const auto found = all_named(word, candidates);
+  if (found.size() < 2) return {};
+  return with_exit(absl::InvalidArgumentError(several_text(what, word, found, candidates) +
+                                              ", the newest first; give the digits of one"),
+                   kExitUsage);
+}
+
 Result<std::size_t> resolve(const std::string& what, const std::string& word,
                             const std::vector<Candidate>& candidates) {
   for (std::size_t i = 0; i < candidates.size(); ++i) {

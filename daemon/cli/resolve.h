@@ -31,6 +31,10 @@ std::string several_text(const std::string& what, const std::string& word,
                          const std::vector<std::size_t>& found,
                          const std::vector<Candidate>& candidates);
 
+// INVALID_ARGUMENT where several have the name `word`: for what must not take the newest unasked.
+Status only_one_named(const std::string& what, const std::string& word,
+                      const std::vector<Candidate>& candidates);
+
 // Shortest prefix of at least 6 hex digits of `key` that no other key begins with.
 std::string short_key(const std::string& key, const std::vector<std::string>& keys);
 

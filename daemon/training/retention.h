@@ -17,7 +17,8 @@ struct Pruned {
 };
 
 // Why a snapshot is kept whatever its age: pinned, an alias that a person gave ("final/..." is a
-// run's own), a run that is not over. Empty: nothing speaks for it. Errors: those of the store.
+// run's own), a run or a campaign that is not over. Empty: nothing speaks for it. Errors: those of
+// the store.
 Result<std::vector<std::string>> reasons_to_keep(store::ControlStore& store,
                                                  const model::Snapshot& snapshot);
 

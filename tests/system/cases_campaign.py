@@ -42,6 +42,11 @@ def legal(events):
         assert after["from"] == before["to"], events
 
 
+def run_of(world, unit):
+    """The unit's run; {} before it is created (its id is stored first)."""
+    return {r["id"]: r for r in world.ctl("run", "list")}.get(unit["run_id"], {})
+
+
 def outcome(world, seen):
     """What must not depend on times and boards: of each unit its settings and the states its run ended in."""
     out = []
@@ -94,7 +99,7 @@ def test_campaign_fifty_boards_at_once(bin_dir):
             b["status"] == "ONLINE" for b in world.ctl("board", "list")) == 51, 120)
         seen = wait(world, begin(world, "create", "--cohort", "name!=alone", "--model", "small", "--data", "shifted",
                                  "--epochs", 2, *FIXED), timeout=600)
-        assert len(seen["units"]) == 50
+        assert len(seen["units"]) == 50, (len(seen["units"]), [b["name"] for b in world.ctl("board", "list")])
         assert {world.run(u["run_id"])["final_state_hash"] for u in seen["units"]} == {alone}
 
 
@@ -167,7 +172,7 @@ def test_campaign_federated_with_a_board_killed(bin_dir):
                   "--resume-deadline", 3, "--min-boards", 2)
         campaign = begin(world, *common, "--rounds", 2, "--personalise", 1, "--evaluate", "--name", "fed")
         world.wait_for("first steps", lambda: any(
-            u["state"] == "RUNNING" and u["run_id"] and world.run(u["run_id"])["steps_done"] >= 5
+            run_of(world, u).get("steps_done", 0) >= 5
             for u in shown(world, campaign)["units"] if u["board_uid"].endswith("03")), 60, every=0.1)
         world.end("c3", signal.SIGKILL)
         seen = wait(world, campaign)
@@ -191,8 +196,7 @@ def test_campaign_pause_resume_cancel(bin_dir):
         sims(world, 2, "--step-delay-ms", 20)
         common = ("create", "--cohort", "site=lab", "--model", "small", "--data", "shifted", "--epochs", 3, *FIXED)
         campaign = begin(world, *common)
-        running = lambda: [world.run(u["run_id"])["state"] if u["run_id"] else "-"  # noqa: E731
-                           for u in shown(world, campaign)["units"]]
+        running = lambda: [run_of(world, u).get("state") for u in shown(world, campaign)["units"]]  # noqa: E731
         world.wait_for("both run", lambda: running() == ["RUNNING", "RUNNING"], 60)
         assert world.ctl("campaign", "pause", campaign)["state"] == "PAUSED"
         world.wait_for("both pause", lambda: running() == ["PAUSED", "PAUSED"], 30)

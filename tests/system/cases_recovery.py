@@ -9,7 +9,7 @@ def reference_hash(world):
 
 
 def test_odtd_killed_in_mid_run(bin_dir):
-    """kill -9, restarted: RUNNING again by itself (tests/bench/run.sh fleet: how soon), same final state, no epoch or event lost."""
+    """kill -9, restarted: RUNNING again by itself (tests/bench/run.sh: how soon), same final state, no epoch or event lost."""
     with World(bin_dir) as world:
         world.prepare()
         world.add_sim("ref", "5100000000000009")
@@ -29,7 +29,7 @@ def test_odtd_killed_in_mid_run(bin_dir):
 
 
 def test_board_power_cycled_in_mid_run(bin_dir):
-    """Noticed (tests/bench/run.sh fleet says how soon); gets model and last verified state again; same final state."""
+    """Noticed (tests/bench/run.sh says how soon); gets model and last verified state again; same final state."""
     with World(bin_dir) as world:
         world.prepare()
         world.add_sim("ref", "5100000000000009")

@@ -200,6 +200,16 @@ TEST_F(WatchHubTest, SnapshotThenEventsInOrder) {
   EXPECT_EQ(consumer->last().store_epoch(), control->identity().store_epoch);
 }
 
+TEST_F(WatchHubTest, WhoWatchesRunsHearsOfTheirDeletion) {
+  const Uuid run = new_uuid(), other = new_uuid();
+  model::Event event;
+  event.body = model::Deleted{"run", run.str()};
+  EXPECT_TRUE(wants(topic(TopicKind::kRuns), event));
+  EXPECT_TRUE(wants(topic(TopicKind::kRun, true, run), event));
+  EXPECT_FALSE(wants(topic(TopicKind::kRun, true, other), event));
+  EXPECT_FALSE(wants(topic(TopicKind::kLibrary), event));
+}
+
 TEST_F(WatchHubTest, NoGapAndNoDuplicateWhileChangesGoOn) {
   std::atomic<bool> stop{false};
   std::thread writer([&] {

@@ -94,6 +94,16 @@ TEST(Sweep, RefusesWhatIsNoSweep) {
   EXPECT_FALSE(trials_of(spec(SweepStrategy::kGrid, {}), {}).ok());
   EXPECT_FALSE(trials_of(spec(SweepStrategy::kGrid, {{"k", {"8"}}, {"k", {"9"}}}), {}).ok());
   EXPECT_FALSE(trials_of(spec(SweepStrategy::kGrid, {{"k", {"9..2"}}}), {}).ok());
+  for (const char* wide : {"-9223372036854775808..9223372036854775807", "-1..9223372036854775807"})
+    EXPECT_THAT(trials_of(spec(SweepStrategy::kGrid, {{"k", {wide}}}), {}).status().message(),
+                HasSubstr("at most 64 values"));
+  // No axis is left out silently.
+  std::vector<model::SweepAxis> many;
+  for (const char* name :
+       {"mu_offset", "batch", "epochs", "order_seed", "k", "dead_zone", "sr_seed"})
+    many.push_back({name, {"1..64"}});
+  many.push_back({"sr_seed", {"1"}});
+  EXPECT_FALSE(trials_of(spec(SweepStrategy::kRandom, many, 5), {}).ok());
   EXPECT_FALSE(
       trials_of(spec(SweepStrategy::kGrid, {{"order_seed", {"0..63"}}, {"batch", {"1..32"}}}), {})
           .ok());

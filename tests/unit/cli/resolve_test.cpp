@@ -40,6 +40,18 @@ TEST(Resolve, AmbiguousPrefixNamesTheCandidates) {
     EXPECT_NE(status.message().find(part), absl::string_view::npos) << status;
 }
 
+TEST(Resolve, WhatMustBeOneIsRefusedWhereSeveralHaveTheName) {
+  const std::vector<Candidate> two{{std::string(16, '\x12'), "wine", {}},
+                                   {std::string(16, '\x34'), "wine", {}},
+                                   {std::string(16, '\x56'), "beer", {}}};
+  EXPECT_TRUE(only_one_named("trash item", "beer", two).ok());
+  EXPECT_TRUE(only_one_named("trash item", "121212", two).ok());
+  const Status refused = only_one_named("trash item", "wine", two);
+  EXPECT_EQ(exit_code_of(refused), kExitUsage);
+  EXPECT_NE(refused.message().find("2 trash items are called 'wine'"), std::string::npos);
+  EXPECT_NE(refused.message().find("give the digits of one"), std::string::npos);
+}
+
 TEST(Resolve, UnknownNameSuggestsNearOnes) {
   const Status status = resolve("board", "m33-3", kAll).status();
   EXPECT_EQ(exit_code_of(status), kExitNotFound);

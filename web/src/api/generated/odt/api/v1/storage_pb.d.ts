@@ -186,7 +186,7 @@ export declare type TrashRequest = Message<"odt.api.v1.TrashRequest"> & {
   key: Uint8Array;
 
   /**
-   * not 0: only where unchanged
+   * not 0: only where unchanged; not for a board, which changes by itself
    *
    * @generated from field: uint64 etag = 4;
    */
