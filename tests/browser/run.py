@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The browser tests: the dashboard against a scripted fleet (ui.mjs), then against a real odtd with sim boards and
-runs going on (e2e.mjs), which it kills and starts again in the middle. Prints a PASS/FAIL line a test.
+runs going on (e2e.mjs), which it kills and starts again in the middle, and every view and action against another real
+one (real.mjs). Prints a PASS/FAIL line a test.
 
-    tests/browser/run.py --bin build/bin [--only ui|e2e]
+    tests/browser/run.py --bin build/bin [--only ui|e2e|real]
 """
 import argparse
 import pathlib
@@ -15,11 +16,12 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "deploy"))
 from odt_processes import Processes  # noqa: E402
+import real_fleet  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 BOARDS = [("sim-1", "51a00000000000c1"), ("sim-2", "51a00000000000c2"), ("sim-3", "51a00000000000c3")]
-UI_SECONDS, E2E_SECONDS = 300, 400
+UI_SECONDS, E2E_SECONDS, REAL_SECONDS = 300, 400, 400
 
 
 def import_data(fleet, name, transform, counts, skip):
@@ -51,43 +53,56 @@ def start_fleet(fleet):
                   "--evaluate", "--detach")
 
 
-def run_e2e(bin_dir):
+def with_fleet(suite, bin_dir, body):
+    """body(fleet) with processes of its own, which end with it; its exit code."""
     state = pathlib.Path(tempfile.mkdtemp(prefix="odt-browser-"))
     fleet = Processes(bin_dir, state)
     try:
-        start_fleet(fleet)
-        http = fleet.address_of("http")
-        listen = fleet.address_of("listen")
-        test = subprocess.Popen(["node", str(HERE / "e2e.mjs"), "--url", f"http://{http}", "--boards", str(len(BOARDS)),
-                                 "--control"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        timer = signal.signal(signal.SIGALRM, lambda *_: test.kill())
-        signal.alarm(E2E_SECONDS)
-        for line in test.stdout:
-            if line == "ASK kill\n":
-                fleet.end("odtd", signal.SIGKILL)
-            elif line == "ASK start\n":
-                fleet.start_odtd(http_port=int(http.rsplit(":", 1)[1]), listen_port=int(listen.rsplit(":", 1)[1]),
-                                 web=ROOT / "web" / "dist")
-            else:
-                print(line, end="", flush=True)
-                continue
-            test.stdin.write("done\n")
-            test.stdin.flush()
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, timer)
-        code = test.wait()
-        if code not in (0, 1):
-            print(f"FAIL browser/e2e ended with exit {code}")
+        code = body(fleet)
         if code != 0:
             print(fleet.log_tail("odtd", 30), file=sys.stderr)
         return code
     except (RuntimeError, TimeoutError, KeyError, OSError, subprocess.TimeoutExpired) as error:
-        print(f"FAIL browser/e2e-setup {str(error).splitlines()[0]}")
+        print(f"FAIL browser/{suite}-setup {str(error).splitlines()[0]}")
         print(error, fleet.log_tail("odtd", 30), sep="\n", file=sys.stderr)
         return 1
     finally:
         fleet.stop()
         shutil.rmtree(state, ignore_errors=True)
+
+
+def run_e2e(fleet):
+    start_fleet(fleet)
+    http = fleet.address_of("http")
+    listen = fleet.address_of("listen")
+    test = subprocess.Popen(["node", str(HERE / "e2e.mjs"), "--url", f"http://{http}", "--boards", str(len(BOARDS)),
+                             "--control"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    timer = signal.signal(signal.SIGALRM, lambda *_: test.kill())
+    signal.alarm(E2E_SECONDS)
+    for line in test.stdout:
+        if line == "ASK kill\n":
+            fleet.end("odtd", signal.SIGKILL)
+        elif line == "ASK start\n":
+            fleet.start_odtd(http_port=int(http.rsplit(":", 1)[1]), listen_port=int(listen.rsplit(":", 1)[1]),
+                             web=ROOT / "web" / "dist")
+        else:
+            print(line, end="", flush=True)
+            continue
+        test.stdin.write("done\n")
+        test.stdin.flush()
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, timer)
+    code = test.wait()
+    if code not in (0, 1):
+        print(f"FAIL browser/e2e ended with exit {code}")
+    return code
+
+
+def run_real(fleet):
+    real_fleet.start(fleet)
+    return subprocess.run(["node", str(HERE / "real.mjs"), "--url", f"http://{fleet.address_of('http')}",
+                           "--ctl", f"{fleet.bin / 'odtctl'} --address unix:{fleet.socket_path}"],
+                          timeout=REAL_SECONDS).returncode
 
 
 def run_ui():
@@ -101,13 +116,15 @@ def run_ui():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True)
-    parser.add_argument("--only", choices=("ui", "e2e"))
+    parser.add_argument("--only", choices=("ui", "e2e", "real"))
     args = parser.parse_args()
     codes = []
-    if args.only != "e2e":
+    if args.only in (None, "ui"):
         codes.append(run_ui())
-    if args.only != "ui":
-        codes.append(run_e2e(args.bin))
+    if args.only in (None, "e2e"):
+        codes.append(with_fleet("e2e", args.bin, run_e2e))
+    if args.only in (None, "real"):
+        codes.append(with_fleet("real", args.bin, run_real))
     return 1 if any(codes) else 0
 
 
