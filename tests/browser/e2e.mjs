@@ -163,7 +163,7 @@ const tests = [
   [
     "no accessibility fault on the real pages",
     async () => {
-      for (const hash of ["#/fleet", "#/runs", "#/library", "#/jobs"]) {
+      for (const hash of ["#/fleet", "#/runs", "#/models", "#/data", "#/jobs"]) {
         await page.evaluate((h) => (location.hash = h), hash);
         await until(
           `content of ${hash}`,

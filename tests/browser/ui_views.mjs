@@ -165,6 +165,7 @@ export const viewTests = [
           for (const [hash, command] of [
             ["#/runs", "odtctl train"],
             ["#/library", "odtctl model add"],
+            ["#/data", "odtctl data import"],
             ["#/jobs", "odtctl"],
           ]) {
             await goTo(page, hash);
@@ -207,6 +208,7 @@ export const viewTests = [
         await until("closed", async () => (await page.locator("dialog.sheet[open]").count()) === 0);
         await page.keyboard.press("r");
         await until("runs", async () => page.url().endsWith("#/runs"));
+        await until("its search", () => page.locator("#search").count());
         await page.keyboard.press("/");
         await page.keyboard.type("fl");
         assert(page.url().includes("q=fl"), "letters typed into the search changed the page");
@@ -268,7 +270,8 @@ for (const [scheme, width] of [
             runPath(server, 4),
             runPath(server, 2),
             "#/runs",
-            "#/library",
+            "#/models",
+            "#/data",
             "#/jobs",
           ]) {
             await goTo(page, hash);

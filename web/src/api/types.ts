@@ -2,7 +2,13 @@
 export type {
   Accuracy,
   Board,
+  Campaign,
+  CampaignUnit,
+  CampaignRound,
   Dataset,
+  DatasetPreview,
+  DatasetReport,
+  Evaluation,
   EpochResult,
   Event,
   HyperParams,
@@ -23,6 +29,9 @@ export type {
 } from "./generated/odt/api/v1/types_pb.js";
 export {
   BoardStatus,
+  CampaignKind,
+  CampaignState,
+  CampaignUnitState,
   DesiredState,
   Job_Kind,
   Job_State,
@@ -35,7 +44,9 @@ export {
   RunState,
   Run_ReplayVerdict,
   ShiftSource,
+  SweepStrategy,
   Task,
+  TwinResult_What,
 } from "./generated/odt/api/v1/types_pb.js";
 export { Topic_Kind } from "./generated/odt/api/v1/services_pb.js";
 export type { GetInfoResponse } from "./generated/odt/api/v1/services_pb.js";

@@ -46,6 +46,8 @@ export function resourceKey(event: Event): RemovedKey | null {
     case "dataset":
     case "run":
     case "job":
+    case "campaign":
+    case "evaluation":
       return { kind: what.case, keyHex: toHex(what.value.id) };
     default:
       return null;

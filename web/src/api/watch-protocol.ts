@@ -22,6 +22,7 @@ export const kGlobalTopics: readonly TopicKey[] = [
   `${Topic_Kind.RUNS}:`,
   `${Topic_Kind.LIBRARY}:`,
   `${Topic_Kind.JOBS}:`,
+  `${Topic_Kind.CAMPAIGNS}:`,
 ];
 export const runTopic = (runHex: string): TopicKey => `${Topic_Kind.RUN}:${runHex}`;
 export const telemetryTopic = (runHex: string): TopicKey => `${Topic_Kind.TELEMETRY}:${runHex}`;

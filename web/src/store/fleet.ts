@@ -1,6 +1,17 @@
 import { batch } from "@preact/signals";
 import { toHex } from "../api/bytes";
-import type { Board, Dataset, Event, Job, Model, Port, Run, Snapshot } from "../api/types";
+import type {
+  Board,
+  Campaign,
+  Dataset,
+  Evaluation,
+  Event,
+  Job,
+  Model,
+  Port,
+  Run,
+  Snapshot,
+} from "../api/types";
 import type { RemovedKey } from "../api/watch-protocol";
 import { Table } from "./table";
 
@@ -11,6 +22,8 @@ export const models = new Table<Model>();
 export const datasets = new Table<Dataset>();
 export const snapshots = new Table<Snapshot>();
 export const jobs = new Table<Job>();
+export const campaigns = new Table<Campaign>();
+export const evaluations = new Table<Evaluation>();
 
 /// Puts resources of events where they belong; returns the events that are records of a run.
 export function applyEvents(events: readonly Event[]): Event[] {
@@ -40,6 +53,12 @@ export function applyEvents(events: readonly Event[]): Event[] {
         case "job":
           jobs.set(toHex(what.value.id), what.value);
           break;
+        case "campaign":
+          campaigns.set(toHex(what.value.id), what.value);
+          break;
+        case "evaluation":
+          evaluations.set(toHex(what.value.id), what.value);
+          break;
         case "deleted":
           remove({ kind: what.value.kind, keyHex: toHex(what.value.key) }, what.value.key);
           break;
@@ -63,6 +82,8 @@ function remove(key: RemovedKey, raw?: Uint8Array): void {
     dataset: datasets as Table<unknown>,
     snapshot: snapshots as Table<unknown>,
     job: jobs as Table<unknown>,
+    campaign: campaigns as Table<unknown>,
+    evaluation: evaluations as Table<unknown>,
   };
   if (key.kind === "port") {
     ports.delete(raw === undefined ? key.keyHex : new TextDecoder().decode(raw));

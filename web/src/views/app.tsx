@@ -1,49 +1,26 @@
 import { useEffect } from "preact/hooks";
-import { linkLive } from "../store/link";
-import { BoardView } from "./board";
-import { FleetView } from "./fleet";
-import { JobsView } from "./jobs";
-import { LibraryView } from "./library";
+import { fleetKnown, linkLive } from "../store/link";
 import { LinkBanner, LinkPill } from "./link-banner";
 import { Notices } from "./notices";
+import { findView, kPages, pageOf, preloadPages } from "./pages";
 import { Empty } from "./parts/bits";
 import { href, route } from "./router";
-import { RunView } from "./run";
-import { RunsView } from "./runs";
 import { sheetOpen, Shortcuts } from "./shortcuts";
 import { nextTheme, theme } from "./theme";
 
-const kPages: [string, string, string[]][] = [
-  ["fleet", "Fleet", ["fleet", "board"]],
-  ["runs", "Runs", ["runs", "run"]],
-  ["library", "Library", ["library"]],
-  ["jobs", "Jobs", ["jobs"]],
-];
+const kQuietMs = 3000; // after the first data: time to fetch the other pages
 
 function View() {
   const { view, id } = route.value;
-  switch (view) {
-    case "fleet":
-      return <FleetView />;
-    case "board":
-      return <BoardView key={id} uidHex={id} />;
-    case "runs":
-      return <RunsView />;
-    case "run":
-      return <RunView key={id} runHex={id} />;
-    case "library":
-      return <LibraryView />;
-    case "jobs":
-      return <JobsView />;
-    default:
-      return (
-        <Empty title="There is no such page">
-          <p>
-            <a href={href("fleet")}>Fleet</a>
-          </p>
-        </Empty>
-      );
-  }
+  const Shown = findView(view);
+  if (Shown !== undefined) return <Shown key={`${view}/${id}`} id={id} />;
+  return (
+    <Empty title="There is no such page">
+      <p>
+        <a href={href("fleet")}>Fleet</a>
+      </p>
+    </Empty>
+  );
 }
 
 function TopBar() {
@@ -55,9 +32,13 @@ function TopBar() {
         odt-fleet
       </a>
       <nav aria-label="Pages" class="pages">
-        {kPages.map(([page, label, views]) => (
-          <a key={page} href={href(page)} aria-current={views.includes(view) ? "page" : undefined}>
-            {label}
+        {kPages.map((page) => (
+          <a
+            key={page.view}
+            href={href(page.view)}
+            aria-current={page.under.includes(view) ? "page" : undefined}
+          >
+            {page.label}
           </a>
         ))}
       </nav>
@@ -84,10 +65,16 @@ function TopBar() {
 export function App() {
   const { view, id } = route.value;
   useEffect(() => {
-    const page = kPages.find(([, , views]) => views.includes(view))?.[1] ?? "";
+    const page = pageOf(view)?.label ?? "";
     document.title = page === "" ? "odt-fleet" : `${page} · odt-fleet`;
     window.scrollTo(0, 0);
   }, [view, id]);
+  const known = fleetKnown.value;
+  useEffect(() => {
+    if (!known) return;
+    const timer = setTimeout(preloadPages, kQuietMs);
+    return () => clearTimeout(timer);
+  }, [known]);
   return (
     <>
       <a

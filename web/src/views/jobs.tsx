@@ -132,9 +132,9 @@ function Result({ job }: { job: Job }) {
   const hex = toHex(job.resultKey);
   switch (job.kind) {
     case Job_Kind.COMPILE:
-      return <a href={href("library")}>model {modelName(job.resultKey)}</a>;
+      return <a href={href("models")}>model {modelName(job.resultKey)}</a>;
     case Job_Kind.IMPORT:
-      return <a href={href("library")}>dataset {datasetName(job.resultKey)}</a>;
+      return <a href={href("data")}>dataset {datasetName(job.resultKey)}</a>;
     case Job_Kind.REPLAY:
       return <a href={href("run", hex)}>run {hex.slice(0, 13)}</a>;
     default:

@@ -2,21 +2,17 @@ import { useEffect, useRef } from "preact/hooks";
 import { signal } from "@preact/signals";
 import { bytes } from "../store/format";
 import { loadSystemInfo, systemInfo } from "../store/system";
+import { kPages } from "./pages";
 import { go, href } from "./router";
 import { nextTheme } from "./theme";
 
 const kKeys: [string, string][] = [
   ["/", "Search"],
-  ["f", "Fleet"],
-  ["r", "Runs"],
-  ["l", "Library"],
-  ["j", "Jobs"],
+  ...kPages.map(({ key, label }): [string, string] => [key, label]),
   ["t", "Colours: automatic, light, dark"],
   ["?", "This sheet"],
   ["Esc", "Leave the search, close"],
 ];
-const kPages: Record<string, string> = { f: "fleet", r: "runs", l: "library", j: "jobs" };
-
 export const sheetOpen = signal(false);
 
 const isTyping = (target: EventTarget | null): boolean =>
@@ -28,7 +24,7 @@ function onKey(e: KeyboardEvent): void {
     if (e.key === "Escape") (e.target as HTMLElement).blur();
     return;
   }
-  const page = kPages[e.key];
+  const page = kPages.find(({ key }) => key === e.key);
   if (e.key === "/") {
     const box = document.getElementById("search");
     if (box === null) return;
@@ -40,7 +36,7 @@ function onKey(e: KeyboardEvent): void {
   } else if (e.key === "t") {
     nextTheme();
   } else if (page !== undefined) {
-    go(href(page));
+    go(href(page.view));
   }
 }
 

@@ -6,6 +6,7 @@ import { datasets, models } from "../store/fleet";
 import { count } from "../store/format";
 import { checkRun, isProblem, startRun, type RunWish } from "../store/launch";
 import { linkLive } from "../store/link";
+import { newest } from "./newest";
 import { Command, Empty, ProblemBox } from "./parts/bits";
 import { go, href } from "./router";
 
@@ -219,6 +220,3 @@ export function commandOf(board: Board, wish: RunWish): string {
     ...options,
   ].join(" ");
 }
-
-const newest = <T extends { meta?: { createTimeUs: bigint } | undefined }>(list: T[]): T[] =>
-  list.sort((a, b) => Number((b.meta?.createTimeUs ?? 0n) - (a.meta?.createTimeUs ?? 0n)));

@@ -1,0 +1,55 @@
+// Every page: where it stands in the navigation, its key, and what to fetch for it.
+import { FleetView } from "./fleet";
+import { lazy } from "./parts/lazy";
+
+interface ViewProps {
+  id: string;
+}
+interface View {
+  (props: ViewProps): preact.JSX.Element;
+  preload?: () => void;
+}
+
+const kViews: Record<string, View> = {
+  fleet: () => <FleetView />,
+  board: lazy(() => import("./board").then((m) => ({ id }) => <m.BoardView uidHex={id} />)),
+  runs: lazy(() => import("./runs").then((m) => m.RunsView)),
+  run: lazy(() => import("./run").then((m) => ({ id }) => <m.RunView runHex={id} />)),
+  data: lazy(() => import("./data/data").then((m) => m.DataView)),
+  models: lazy(() => import("./models/models").then((m) => m.ModelsView)),
+  jobs: lazy(() => import("./jobs").then((m) => m.JobsView)),
+};
+// Addresses of before that people may have kept.
+const kMoved: Record<string, string> = { library: "models" };
+
+export const findView = (name: string): View | undefined => kViews[kMoved[name] ?? name];
+
+export interface Page {
+  view: string;
+  label: string;
+  key: string; // on the keyboard
+  under: string[]; // views that belong to it
+}
+const page = (view: string, label: string, key: string, ...under: string[]): Page => ({
+  view,
+  label,
+  key,
+  under: [view, ...under],
+});
+
+/// What the navigation shows, in its order.
+export const kPages: readonly Page[] = [
+  page("fleet", "Fleet", "f", "board", "ports", "launch"),
+  page("runs", "Runs", "r", "run", "compare", "layers", "report"),
+  page("data", "Data", "d"),
+  page("models", "Models", "m", "library"),
+  page("jobs", "Jobs", "j"),
+];
+
+export const pageOf = (view: string): Page | undefined =>
+  kPages.find(({ under }) => under.includes(view));
+
+/// Fetches the parts of all pages in a quiet moment: they then open at once, also while the daemon is away.
+export function preloadPages(): void {
+  for (const view of Object.values(kViews)) view.preload?.();
+}
