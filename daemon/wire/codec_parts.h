@@ -29,6 +29,12 @@ Id id_or_zero(const std::string& raw) {
   return id.ok() ? *id : Id{};
 }
 
+// A prefix of a hash is kept only whole; anything else is as good as none.
+inline Bytes prefix16(const std::string& raw) {
+  if (raw.size() != 16) return {};
+  return Bytes(raw.begin(), raw.end());
+}
+
 // A state that this daemon does not know is as none: it is shown, never acted on.
 inline model::JobState job_state(int value) {
   if (value < 0 || value > static_cast<int>(model::JobState::kFailed)) {

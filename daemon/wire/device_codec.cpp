@@ -25,12 +25,6 @@ std::string reset_reason(pb::ResetReason reason) {
   }
 }
 
-// A prefix of a hash is kept only whole; anything else is as good as none.
-Bytes prefix16(const std::string& raw) {
-  if (raw.size() != 16) return {};
-  return Bytes(raw.begin(), raw.end());
-}
-
 }  // namespace
 
 std::string encode(const Hello& hello) {
