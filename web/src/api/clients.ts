@@ -1,11 +1,16 @@
 import { createClient, type Client, type Transport } from "@connectrpc/connect";
 import { createGrpcWebTransport } from "@connectrpc/connect-web";
 import {
+  CaptureService,
+  DatasetService,
   FleetService,
   JobService,
+  ModelService,
   RunService,
   SystemService,
+  UploadService,
   WatchService,
+  WeightsService,
 } from "./generated/odt/api/v1/services_pb.js";
 
 /// Longest a unary call may take before it counts as failed.
@@ -17,6 +22,11 @@ export interface Clients {
   job: Client<typeof JobService>;
   watch: Client<typeof WatchService>;
   system: Client<typeof SystemService>;
+  weights: Client<typeof WeightsService>;
+  model: Client<typeof ModelService>;
+  dataset: Client<typeof DatasetService>;
+  upload: Client<typeof UploadService>;
+  capture: Client<typeof CaptureService>;
 }
 
 /// Clients of the daemon that served this page.
@@ -28,6 +38,11 @@ export function createClients(baseUrl: string): Clients {
     job: createClient(JobService, transport),
     watch: createClient(WatchService, transport),
     system: createClient(SystemService, transport),
+    weights: createClient(WeightsService, transport),
+    model: createClient(ModelService, transport),
+    dataset: createClient(DatasetService, transport),
+    upload: createClient(UploadService, transport),
+    capture: createClient(CaptureService, transport),
   };
 }
 

@@ -6,22 +6,26 @@ import { clients, kCallTimeoutMs } from "../api/clients";
 import { describeError } from "../api/errors";
 import type { Board, Job, Port, Run } from "../api/types";
 import { boards, jobs, ports, runs } from "./fleet";
-import { notices } from "./notices";
+import { notices, type NoticeAction } from "./notices";
 
 /// What is being asked for right now, e.g. "pause/<run>": its button waits.
 export const pending = signal<ReadonlySet<string>>(new Set());
 
-async function act(
+/// One call with a request_id of its own; `what` completes "Could not …", `done` ("": nothing) is what is told, with
+/// what takes it back.
+export async function act(
   key: string,
   what: string,
-  done: string,
+  done: string | (() => string),
   call: (requestId: string) => Promise<void>,
+  undo?: NoticeAction,
 ): Promise<boolean> {
   if (pending.value.has(key)) return false;
   pending.value = new Set(pending.value).add(key);
   try {
     await call(newRequestId());
-    if (done !== "") notices.done(done);
+    const said = typeof done === "string" ? done : done();
+    if (said !== "") notices.done(said, undo);
     return true;
   } catch (error) {
     notices.fail(describeError(error, `Could not ${what}`));

@@ -3,24 +3,31 @@ import type { Problem } from "../api/errors";
 import type { Warning } from "../api/types";
 import { boardName } from "./fleet";
 
+/// What a notice offers, e.g. taking back what was done.
+export interface NoticeAction {
+  label: string;
+  run: () => void;
+}
 export interface Notice {
   id: number;
   kind: "done" | "warning" | "failed";
   title: string;
   cause: string;
   remedy: string;
+  action?: NoticeAction | undefined;
 }
 
 const kMost = 4; // older ones give way
 const kDoneMs = 6000; // what needs no action goes by itself
+const kUndoMs = 20_000; // time to take back
 
 class Notices {
   readonly list = signal<readonly Notice[]>([]);
   private nextId = 1;
 
-  done(title: string): void {
-    const id = this.push({ kind: "done", title, cause: "", remedy: "" });
-    setTimeout(() => this.dismiss(id), kDoneMs);
+  done(title: string, action?: NoticeAction): void {
+    const id = this.push({ kind: "done", title, cause: "", remedy: "", action });
+    setTimeout(() => this.dismiss(id), action === undefined ? kDoneMs : kUndoMs);
   }
 
   fail(problem: Problem): void {
@@ -39,10 +46,10 @@ class Notices {
 
   private push(notice: Omit<Notice, "id">): number {
     const id = this.nextId++;
-    const { kind, title, cause, remedy } = notice;
+    const { kind, title, cause, remedy, action } = notice;
     const same = (n: Notice): boolean => n.title === title && n.cause === cause;
     const rest = this.list.value.filter((n) => !same(n)).slice(-(kMost - 1));
-    this.list.value = [...rest, { id, kind, title, cause, remedy }];
+    this.list.value = [...rest, { id, kind, title, cause, remedy, action }];
     return id;
   }
 }

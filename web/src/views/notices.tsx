@@ -11,6 +11,18 @@ export function Notices() {
             <p class="notice-title">{n.title}</p>
             {n.cause !== "" && <p>{n.cause}</p>}
             {n.remedy !== "" && <p class="quiet">{n.remedy}</p>}
+            {n.action !== undefined && (
+              <button
+                type="button"
+                class="small"
+                onClick={() => {
+                  notices.dismiss(n.id);
+                  n.action?.run();
+                }}
+              >
+                {n.action.label}
+              </button>
+            )}
           </div>
           <button
             type="button"

@@ -1,0 +1,22 @@
+import { createClient, type Client } from "@connectrpc/connect";
+import { createGrpcWebTransport } from "@connectrpc/connect-web";
+import { CampaignService } from "./generated/odt/api/v1/campaigns_pb.js";
+import { StorageService } from "./generated/odt/api/v1/storage_pb.js";
+
+/// Services that only pages fetched later use: import this from those alone.
+export interface LateClients {
+  campaign: Client<typeof CampaignService>;
+  storage: Client<typeof StorageService>;
+}
+
+let shared: LateClients | null = null;
+export function lateClients(): LateClients {
+  if (shared === null) {
+    const transport = createGrpcWebTransport({ baseUrl: self.location.origin });
+    shared = {
+      campaign: createClient(CampaignService, transport),
+      storage: createClient(StorageService, transport),
+    };
+  }
+  return shared;
+}
