@@ -7,6 +7,7 @@ import { dirname, extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as pb from "../../web/test-support/pb.js";
 import { FakeFleet, hex } from "./fake_fleet.mjs";
+import { seriesOf } from "./fake_series.mjs";
 
 const kDist = join(dirname(fileURLToPath(import.meta.url)), "../../web/dist");
 const kTypes = {
@@ -60,6 +61,8 @@ const kServices = [
   pb.WatchService,
   pb.JobService,
   pb.SystemService,
+  pb.StorageService,
+  pb.CampaignService,
 ];
 const kMethods = new Map(
   kServices.flatMap((s) => s.methods.map((m) => [`/${s.typeName}/${m.name}`, m])),
@@ -184,6 +187,10 @@ export class FakeServer {
         return { epochs: f.epochs.get(runHex) ?? [] };
       case "ListRunEvents":
         return { events: f.events.get(runHex) ?? [] };
+      case "GetSeries":
+        return {
+          runs: request.runIds.map((id) => seriesOf(id, f.frames.get(hex(id)) ?? [], request)),
+        };
       case "GetTelemetry": {
         const all = f.frames.get(runHex) ?? [];
         const most = request.maxFrames || 2000;

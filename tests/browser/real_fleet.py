@@ -4,8 +4,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
-BOARDS = [("lab-1", "51a00000000000d1", 0), ("lab-2", "51a00000000000d2", 0), ("field-1", "51a00000000000d3", 15),
-          ("field-2", "51a00000000000d4", 15)]
+BOARDS = [("lab-1", "51a00000000000d1", 0), ("lab-2", "51a00000000000d2", 0), ("field-1", "51a00000000000d3", 4),
+          ("field-2", "51a00000000000d4", 4)]
 SPLITS = ("--train", 400, "--heldout", 100, "--test", 200)
 
 
@@ -41,7 +41,7 @@ def start(fleet):
     _train(fleet, "fixed8", "lab-1", "--epochs", 4, "--k", 8, "--policy", "fixed", "--mu-weight", 1)
     _train(fleet, "apt", "lab-2", "--epochs", 6, "--apt", "--policy", "fixed", "--mu-weight", 1)
     _train(fleet, "apt-high", "lab-2", "--epochs", 6, "--apt", "--apt-t-min", 1, "--policy", "fixed", "--mu-weight", 1)
-    _train(fleet, "long", "field-1", "--epochs", 1000)
+    _train(fleet, "long", "field-1", "--epochs", 4000)
 
     def over():
         states = {r["spec"]["name"]: r["state"] for r in fleet.ctl("run", "list")}

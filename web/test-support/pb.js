@@ -4,6 +4,8 @@ export { anyPack } from "@bufbuild/protobuf/wkt";
 export { chromium } from "playwright-core";
 export * from "../src/api/generated/odt/api/v1/services_pb.js";
 export * from "../src/api/generated/odt/api/v1/types_pb.js";
+export * from "../src/api/generated/odt/api/v1/storage_pb.js";
+export { CampaignService } from "../src/api/generated/odt/api/v1/campaigns_pb.js";
 export {
   BadRequestSchema,
   ErrorInfoSchema,

@@ -50,3 +50,9 @@ export {
 } from "./generated/odt/api/v1/types_pb.js";
 export { Topic_Kind } from "./generated/odt/api/v1/services_pb.js";
 export type { GetInfoResponse } from "./generated/odt/api/v1/services_pb.js";
+export { SeriesKind, ExportFormat } from "./generated/odt/api/v1/storage_pb.js";
+export type { RunSeries, Series } from "./generated/odt/api/v1/storage_pb.js";
+export type {
+  AccountedEpoch,
+  GetRunAccountingResponse,
+} from "./generated/odt/api/v1/campaigns_pb.js";

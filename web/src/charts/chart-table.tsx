@@ -1,4 +1,4 @@
-import type { LineChartProps } from "./line-chart";
+import type { Line, LineChartProps } from "./line-chart";
 
 const kMostRows = 200;
 
@@ -8,7 +8,21 @@ export function tableRows(n: number, most = kMostRows): number[] {
   return Array.from({ length: most }, (_, i) => n - 1 - Math.floor((i * n) / most));
 }
 
-export type ChartTableProps = Pick<LineChartProps, "title" | "xLabel" | "x" | "lines" | "format">;
+export type ChartTableProps = Pick<LineChartProps, "title" | "xLabel" | "x" | "lines" | "format"> &
+  Partial<Pick<LineChartProps, "formatX">>;
+
+function xText({ x, formatX }: ChartTableProps, i: number): string {
+  const v = x[i] ?? NaN;
+  return formatX !== undefined ? formatX(v) : String(Math.round(v));
+}
+
+/// A value; where its bucket held several, with their extremes.
+function valueText(line: Line, i: number, format: (v: number) => string): string {
+  const v = line.values[i] ?? NaN;
+  if (!Number.isFinite(v)) return "–";
+  const [lo = v, hi = v] = [line.low?.[i], line.high?.[i]];
+  return hi > lo ? `${format(v)} (${format(lo)} to ${format(hi)})` : format(v);
+}
 
 /// The values of a chart as text.
 export function ChartTable(props: ChartTableProps) {
@@ -34,10 +48,9 @@ export function ChartTable(props: ChartTableProps) {
         <tbody>
           {rows.map((i) => (
             <tr key={i}>
-              <th scope="row">{props.x[i]}</th>
+              <th scope="row">{xText(props, i)}</th>
               {props.lines.map((l) => {
-                const v = l.values[i] ?? NaN;
-                return <td key={l.label}>{Number.isFinite(v) ? props.format(v) : "–"}</td>;
+                return <td key={l.label}>{valueText(l, i, props.format)}</td>;
               })}
             </tr>
           ))}

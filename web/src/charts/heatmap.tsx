@@ -51,6 +51,16 @@ function range(lines: readonly Line[]): [number, number] {
   return lo <= hi ? [lo, hi] : [0, 1];
 }
 
+/// Largest of values[from..to): where a pixel stands for several steps a spike is not lost.
+export function largest(values: ArrayLike<number>, from: number, to: number): number {
+  let best = NaN;
+  for (let i = from; i < to && i < values.length; i++) {
+    const v = values[i] ?? NaN;
+    if (Number.isFinite(v) && !(best >= v)) best = v;
+  }
+  return best;
+}
+
 /// Layers down, steps across, one colour scale: where a layer leaves its habits is seen at a glance.
 export function Heatmap(props: HeatmapProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -71,7 +81,11 @@ export function Heatmap(props: HeatmapProps) {
       const n = props.x.length;
       props.lines.forEach(({ values }, row) => {
         for (let px = 0; px < width; px++) {
-          const v = values[Math.floor((px * n) / width)] ?? NaN;
+          const v = largest(
+            values,
+            Math.floor((px * n) / width),
+            Math.ceil(((px + 1) * n) / width),
+          );
           if (!Number.isFinite(v)) continue;
           context.fillStyle = heatColour(hi === lo ? 0.5 : (v - lo) / (hi - lo), props.dark);
           context.fillRect(px, row * rowPx * scale, 1, (rowPx - 2) * scale);
@@ -122,7 +136,7 @@ export function Heatmap(props: HeatmapProps) {
       )}
       <p class="legend-x heat-scale">
         <span>
-          {props.xLabel} {props.x[0] ?? 0} to {props.x[last] ?? 0}
+          {props.xLabel} {Math.round(props.x[0] ?? 0)} to {Math.round(props.x[last] ?? 0)}
           {props.note !== "" && ` · ${props.note}`}
         </span>
         <span class="heat-key" aria-hidden="true">

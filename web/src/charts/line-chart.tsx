@@ -12,7 +12,11 @@ export interface Line {
   behind?: boolean; // belongs to the next line: comes and goes with it, and gives its figure
   dots?: boolean;
   step?: boolean; // constant until the next value
+  low?: ArrayLike<number>; // extremes behind the values, drawn as a band
+  high?: ArrayLike<number>;
 }
+
+export type Range = readonly [number, number];
 
 export interface LineChartProps {
   title: string;
@@ -29,10 +33,35 @@ export interface LineChartProps {
   yMax?: number;
   height?: number;
   empty: string; // what to say without any value
+  xRange?: Range | null; // shown; absent or null: all of x
+  onRange?: (range: Range | null) => void; // asked for by dragging; null: everything
+  formatX?: (x: number) => string;
 }
 
 const toNulls = (values: ArrayLike<number>): (number | null)[] =>
   Array.from(values, (v) => (Number.isFinite(v) ? v : null));
+
+export const hasBand = (line: Line): boolean =>
+  line.low !== undefined && line.high !== undefined && line.low.length > 0;
+
+/// Columns as they are drawn: those of the lines, then high and low of each line with a band.
+function drawnData(props: LineChartProps): uPlot.AlignedData {
+  const bands = props.lines.filter(hasBand).flatMap((l) => [l.high ?? [], l.low ?? []]);
+  const columns = [...props.lines.map((l) => l.values), ...bands];
+  return [Array.from(props.x), ...columns.map(toNulls)] as uPlot.AlignedData;
+}
+
+/// Shows the lines that are not hidden, each with its band.
+function applyHidden(plot: uPlot, lines: readonly Line[], hidden: ReadonlySet<string>): void {
+  let band = lines.length + 1;
+  lines.forEach((line, i) => {
+    const show = isShown(lines, i, hidden);
+    plot.setSeries(i + 1, { show });
+    if (!hasBand(line)) return;
+    plot.setSeries(band++, { show });
+    plot.setSeries(band++, { show });
+  });
+}
 
 /// One time series chart: lines over steps, a legend that hides lines, a table of the same values.
 export function LineChart(props: LineChartProps) {
@@ -41,15 +70,16 @@ export function LineChart(props: LineChartProps) {
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   const [asTable, setAsTable] = useState(false);
   const [zoomed, setZoomed] = useState(false);
+  const now = useRef(props);
+  now.current = props;
   const [cursor, setCursor] = useState<number | null>(null);
   const height = props.height ?? 220;
   const hasData = props.x.length > 0;
 
-  const shape = props.lines.map((l) => l.label).join("|");
-  const data = useMemo(
-    () => [Array.from(props.x), ...props.lines.map((l) => toNulls(l.values))] as uPlot.AlignedData,
-    [props.version, shape],
-  );
+  const shape = props.lines.map((l) => `${l.label}${hasBand(l) ? "±" : ""}`).join("|");
+  const data = useMemo(() => drawnData(props), [props.version, shape]);
+  const newest = useRef(data); // also for a plot whose library was still on its way
+  newest.current = data;
 
   useEffect(() => {
     if (asTable || !hasData || host.current === null) return;
@@ -59,14 +89,12 @@ export function LineChart(props: LineChartProps) {
     void import("uplot").then(({ default: UPlot }) => {
       if (disposed) return;
       const made = new UPlot(
-        buildOptions(props, height, element.clientWidth, setCursor, setZoomed),
-        data,
+        buildOptions(() => now.current, height, element.clientWidth, setCursor, setZoomed),
+        newest.current,
         element,
       );
       plot.current = made;
-      props.lines.forEach((_, i) =>
-        made.setSeries(i + 1, { show: isShown(props.lines, i, hidden) }),
-      );
+      applyHidden(made, props.lines, hidden);
       observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
       observer.observe(element);
     });
@@ -79,22 +107,22 @@ export function LineChart(props: LineChartProps) {
   }, [asTable, hasData, shape, props.dark, height]);
 
   useLayoutEffect(() => {
+    const made = plot.current;
+    if (made === null || made.series.length !== data.length) return; // other lines: it is made anew
     // Follows the live end unless the reader has zoomed in.
-    plot.current?.setData(data, !zoomed);
-    if (zoomed) plot.current?.redraw();
-  }, [data]);
+    made.setData(data, !zoomed);
+    if (zoomed) made.redraw();
+  }, [data, props.xRange]);
 
   const toggle = (label: string): void => {
     const next = new Set(hidden);
     if (!next.delete(label)) next.add(label);
     setHidden(next);
-    props.lines.forEach((_, i) =>
-      plot.current?.setSeries(i + 1, { show: isShown(props.lines, i, next) }),
-    );
+    if (plot.current !== null) applyHidden(plot.current, props.lines, next);
   };
   const resetZoom = (): void => {
     setZoomed(false);
-    plot.current?.setData(data, true);
+    if (plot.current?.series.length === data.length) plot.current.setData(data, true);
   };
 
   const at = cursor ?? lastWithValue(props);
@@ -164,7 +192,7 @@ export function LineChart(props: LineChartProps) {
               </li>
             ))}
             <li class="legend-x">
-              {at >= 0 && `${props.xLabel} ${props.x[at] ?? ""}`}
+              {at >= 0 && `${props.xLabel} ${shownX(props, at)}`}
               {props.note !== undefined && props.note !== "" && ` · ${props.note}`}
             </li>
           </ul>
@@ -189,6 +217,10 @@ function isShown(lines: readonly Line[], i: number, hidden: ReadonlySet<string>)
   return named === undefined || !hidden.has(named.label);
 }
 
+const shownX = ({ x, formatX }: LineChartProps, at: number): string => {
+  const v = x[at];
+  return v === undefined ? "" : formatX !== undefined ? formatX(v) : String(Math.round(v));
+};
 const lastWithValue = (props: LineChartProps): number => props.x.length - 1;
 
 // Away from the cursor the legend shows each line's newest value, which may be some steps back.
@@ -205,6 +237,6 @@ export function describe(props: LineChartProps): string {
   const ends = legendOf(props.lines).map(
     ({ line, figure }) => `${line.label} ${valueAt(figure, n - 1, true, props.format)}`,
   );
-  const range = `${props.xLabel} ${props.x[0] ?? 0} to ${props.x[n - 1] ?? 0}`;
+  const range = `${props.xLabel} ${shownX(props, 0)} to ${shownX(props, n - 1)}`;
   return `${props.title}, ${range}. Newest: ${ends.join(", ")}.`;
 }

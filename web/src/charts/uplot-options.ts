@@ -1,6 +1,6 @@
 import type uPlot from "uplot";
 import { lineColour, lineDash } from "./palette";
-import type { LineChartProps } from "./line-chart";
+import { hasBand, type LineChartProps, type Range } from "./line-chart";
 
 const kFont = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
@@ -51,22 +51,7 @@ function isZoomed(u: uPlot): boolean {
   return min > (xs[0] ?? min) || max < (xs[xs.length - 1] ?? max);
 }
 
-export function buildOptions(
-  props: LineChartProps,
-  height: number,
-  width: number,
-  onCursor: (index: number | null) => void,
-  onZoom: (zoomed: boolean) => void,
-): uPlot.Options {
-  const ink = props.dark ? "#9aa8b5" : "#566372";
-  const grid = props.dark ? "rgba(154,168,181,.14)" : "rgba(60,75,90,.12)";
-  const axis: uPlot.Axis = {
-    stroke: ink,
-    font: kFont,
-    grid: { stroke: grid, width: 1 },
-    ticks: { show: false },
-    gap: 4,
-  };
+function seriesOf(props: LineChartProps): { series: uPlot.Series[]; bands: uPlot.Band[] } {
   const series = props.lines.map((line): uPlot.Series => {
     const colour = lineColour(line.colour, props.dark);
     return {
@@ -79,34 +64,84 @@ export function buildOptions(
       ...(line.step === true ? { paths: steppedPaths } : {}),
     };
   });
+  const bands: uPlot.Band[] = [];
+  for (const line of props.lines.filter(hasBand)) {
+    const high = series.length + 1;
+    const edge: uPlot.Series = { stroke: "transparent", width: 0, points: { show: false } };
+    series.push({ ...edge, label: `${line.label} high` }, { ...edge, label: `${line.label} low` });
+    bands.push({ series: [high, high + 1], fill: `${lineColour(line.colour, props.dark)}2e` });
+  }
+  return { series, bands };
+}
+
+// Dragging asks for another range; the double click of uPlot asks for everything.
+function rangeHooks(current: () => LineChartProps): uPlot.Hooks.Arrays {
+  return {
+    ready: [(u) => u.over.addEventListener("dblclick", () => current().onRange?.(null))],
+    setSelect: [
+      (u) => {
+        const { left, width } = u.select;
+        if (width <= 0) return;
+        const range: Range = [u.posToVal(left, "x"), u.posToVal(left + width, "x")];
+        u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        current().onRange?.(range);
+      },
+    ],
+  };
+}
+
+/// `current` gives the chart's props as they are now; those of the first call make its shape.
+export function buildOptions(
+  current: () => LineChartProps,
+  height: number,
+  width: number,
+  onCursor: (index: number | null) => void,
+  onZoom: (zoomed: boolean) => void,
+): uPlot.Options {
+  const props = current();
+  const ink = props.dark ? "#9aa8b5" : "#566372";
+  const grid = props.dark ? "rgba(154,168,181,.14)" : "rgba(60,75,90,.12)";
+  const axis: uPlot.Axis = {
+    stroke: ink,
+    font: kFont,
+    grid: { stroke: grid, width: 1 },
+    ticks: { show: false },
+    gap: 4,
+  };
+  const { series, bands } = seriesOf(props);
+  const asks = props.onRange !== undefined;
+  const xRange = (lo: number, hi: number): Range => current().xRange ?? [lo, hi];
   return {
     width: Math.max(width, 120),
     height,
     padding: [8, 16, 0, 0],
     legend: { show: false },
     cursor: {
-      drag: { x: true, y: false, dist: 6 },
+      drag: { x: true, y: false, dist: 6, setScale: !asks },
       ...(props.syncKey !== undefined ? { sync: { key: props.syncKey, setSeries: false } } : {}),
       points: { size: 7 },
     },
     scales: {
-      x: { time: false },
+      x: { time: false, range: (_u, lo, hi) => [...xRange(lo, hi)] },
       y: { range: (_u, lo, hi) => yRange(lo, hi, props.yMin, props.yMax) },
     },
     axes: [
       {
         ...axis,
         size: 24,
-        values: (_u, splits) => splits.map((s) => (s % 1 === 0 ? String(s) : "")),
+        values: (_u, splits) =>
+          splits.map((s) => props.formatX?.(s) ?? (s % 1 === 0 ? String(s) : "")),
       },
       { ...axis, size: 52, values: (_u, splits) => splits.map((s) => props.format(s)) },
     ],
     series: [{}, ...series],
+    bands,
     hooks: {
+      ...(asks ? rangeHooks(current) : {}),
       setCursor: [(u) => onCursor(u.cursor.idx ?? null)],
       setScale: [
         (u, key) => {
-          if (key === "x") onZoom(isZoomed(u));
+          if (key === "x" && !asks) onZoom(isZoomed(u));
         },
       ],
     },

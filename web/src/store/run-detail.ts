@@ -2,12 +2,14 @@ import { batch, signal, type Signal } from "@preact/signals";
 import { fromHex, toHex } from "../api/bytes";
 import { clients, kCallTimeoutMs } from "../api/clients";
 import { describeError, type Problem } from "../api/errors";
-import type { EpochResult, Event, RunEvent, TelemetryFrame } from "../api/types";
+import type { EpochResult, Event, RunEvent, RunSeries, TelemetryFrame } from "../api/types";
+import { append, kNoBuckets, toBuckets, type Buckets } from "./buckets";
 import { runs } from "./fleet";
 import { usToMs } from "./numbers";
 import { StepSeries, toPoint, type BatchShape } from "./series";
 
-const kMaxFrames = 2000;
+const kBuckets = 1000; // about two for each pixel of a chart
+const kZoomDelayMs = 60; // a drag or a held key asks once
 const kRedrawMs = 250; // charts are redrawn at most 4 times a second
 const kRefillMs = 8000; // how soon after steps were skipped on the way they are fetched
 
@@ -15,7 +17,8 @@ const kRefillMs = 8000; // how soon after steps were skipped on the way they are
 export class RunDetail {
   readonly epochs: Signal<readonly EpochResult[]> = signal([]);
   readonly events: Signal<readonly RunEvent[]> = signal([]);
-  readonly steps = new StepSeries();
+  readonly steps = new StepSeries(); // live ones, newer than what was read from the store
+  readonly zoom: Signal<readonly [number, number] | null> = signal(null); // steps shown; null: all
   readonly stepsVersion = signal(0); // counts redraws wanted, at most 4 a second
   readonly totalSteps = signal(0); // steps the daemon holds
   readonly lastStep = signal(0);
@@ -25,8 +28,74 @@ export class RunDetail {
   private stepsWanted = false; // a fleet row needs the newest step only, not the curve
   private redraw: ReturnType<typeof setTimeout> | null = null;
   private refill: ReturnType<typeof setTimeout> | null = null;
+  private zoomTimer: ReturnType<typeof setTimeout> | null = null;
+  private whole: Buckets = kNoBuckets;
+  private drawn: { version: number; zoom: unknown; buckets: Buckets } | null = null;
+  private part: { of: readonly [number, number]; buckets: Buckets } | null = null;
 
   constructor(readonly runHex: string) {}
+
+  /// What charts draw now: of the steps zoomed to, else of the whole run with its newest steps.
+  buckets(): Buckets {
+    const version = this.stepsVersion.value;
+    const zoom = this.zoom.value;
+    if (this.drawn?.version === version && this.drawn.zoom === zoom) return this.drawn.buckets;
+    const part = this.part !== null && this.part.of === zoom ? this.part.buckets : null;
+    this.drawn = { version, zoom, buckets: part ?? this.withTail() };
+    return this.drawn.buckets;
+  }
+
+  private withTail(): Buckets {
+    return append(this.whole, {
+      x: this.steps.column("step"),
+      layers: this.steps.layers,
+      loss: this.steps.column("loss"),
+      accuracy: this.steps.column("accuracy"),
+      layer: (name, layer) => this.steps.layerColumn(name, layer),
+    });
+  }
+
+  /// Shows these steps (from 1, inclusive); null: the whole run. Their buckets are read from the store.
+  setZoom(range: readonly [number, number] | null): void {
+    const end = Math.max(this.totalSteps.value, this.lastStep.value, 1);
+    if (range !== null) {
+      const first = Math.max(1, Math.floor(Math.min(...range)));
+      const last = Math.min(end, Math.ceil(Math.max(...range)));
+      if (last <= first || (first <= 1 && last >= end)) range = null;
+      else range = [first, last];
+    }
+    this.zoom.value = range;
+    this.part = null;
+    this.stepsVersion.value++;
+    if (this.zoomTimer !== null) clearTimeout(this.zoomTimer);
+    this.zoomTimer =
+      range === null ? null : setTimeout(() => void this.readZoom(range), kZoomDelayMs);
+  }
+
+  private async readZoom(range: readonly [number, number]): Promise<void> {
+    try {
+      const series = await this.readSeries(range);
+      if (this.zoom.peek() !== range || series === undefined) return;
+      this.part = { of: range, buckets: toBuckets(series, this.batchShape()) };
+      this.stepsVersion.value++;
+    } catch (error) {
+      this.problem.value = describeError(error, "Could not read the steps zoomed to");
+    }
+  }
+
+  private async readSeries(
+    range: readonly [number, number] | null,
+  ): Promise<RunSeries | undefined> {
+    const answer = await clients().storage.getSeries(
+      {
+        runIds: [fromHex(this.runHex)],
+        buckets: kBuckets,
+        ...(range !== null && { firstStep: range[0] - 1, lastStep: range[1] - 1 }),
+      },
+      { timeoutMs: kCallTimeoutMs },
+    );
+    return answer.runs[0];
+  }
 
   addEpoch(epoch: EpochResult): void {
     const key = (e: EpochResult): number => e.epoch;
@@ -47,7 +116,7 @@ export class RunDetail {
     this.lastStepMs.value = Math.max(this.lastStepMs.value, usToMs(frame.timeUs));
     if (!this.stepsWanted) return;
     this.steps.add(toPoint(frame, this.batchShape()));
-    this.totalSteps.value = Math.max(this.totalSteps.value, done, this.steps.length);
+    this.totalSteps.value = Math.max(this.totalSteps.value, done);
     this.queueRedraw();
   }
 
@@ -58,15 +127,15 @@ export class RunDetail {
     const options = { timeoutMs: kCallTimeoutMs };
     const runId = fromHex(this.runHex);
     try {
-      const [epochs, events, telemetry] = await Promise.all([
+      const [epochs, events, series] = await Promise.all([
         run.listEpochs({ runId }, options),
         withSteps ? run.listRunEvents({ runId }, options) : null,
-        withSteps ? run.getTelemetry({ runId, maxFrames: kMaxFrames }, options) : null,
+        withSteps ? this.readSeries(null) : undefined,
       ]);
       batch(() => {
         for (const e of epochs.epochs) this.addEpoch(e);
         for (const e of events?.events ?? []) this.addEvent(e);
-        if (telemetry !== null) this.takeFrames(telemetry.frames, telemetry.total);
+        if (series !== undefined) this.takeSeries(series);
         this.problem.value = null;
         this.loaded.value = true;
       });
@@ -87,23 +156,20 @@ export class RunDetail {
 
   async refetchSteps(): Promise<void> {
     try {
-      const answer = await clients().run.getTelemetry(
-        { runId: fromHex(this.runHex), maxFrames: kMaxFrames },
-        { timeoutMs: kCallTimeoutMs },
-      );
-      this.takeFrames(answer.frames, answer.total);
+      const series = await this.readSeries(null);
+      if (series !== undefined) this.takeSeries(series);
     } catch {
       // The curve stays as it is and says how much of the run it shows.
     }
   }
 
-  private takeFrames(frames: readonly TelemetryFrame[], total: number): void {
-    const newest = this.steps.length === 0 ? 0 : this.steps.lastStep;
-    if (frames.length > 0) this.steps.clear();
-    const shape = this.batchShape();
-    for (const f of frames) if (f.gap === 0) this.steps.add(toPoint(f, shape));
-    this.lastStep.value = Math.max(newest, this.steps.lastStep);
-    this.totalSteps.value = Math.max(total, this.steps.length);
+  private takeSeries(series: RunSeries): void {
+    this.whole = toBuckets(series, this.batchShape());
+    if (this.whole.x.length > 0) {
+      this.steps.dropThrough(series.lastStep + 1);
+      this.lastStep.value = Math.max(this.lastStep.value, series.lastStep + 1);
+      this.totalSteps.value = Math.max(this.totalSteps.value, series.lastStep + 1);
+    }
     this.stepsVersion.value++;
   }
 

@@ -18,6 +18,17 @@ describe("StepSeries", () => {
     expect([...s.layerColumn("shift", 1)]).toEqual([2, 3, 4, 5, 6]);
   });
 
+  it("forgets the steps that the store has told", () => {
+    const s = new StepSeries(8);
+    [1, 2, 3, 4].forEach((n) => s.add(point(n)));
+    s.dropThrough(2);
+    expect([...s.column("step")]).toEqual([3, 4]);
+    s.dropThrough(9);
+    expect(s.length).toBe(0);
+    s.add(point(11));
+    expect([...s.column("loss")]).toEqual([11]);
+  });
+
   it("replaces a step that comes again", () => {
     const s = new StepSeries(16);
     [1, 2, 3].forEach((n) => s.add(point(n)));

@@ -74,6 +74,15 @@ export class StepSeries {
     this.tailAge = 1;
   }
 
+  /// Forgets the steps up to this one.
+  dropThrough(step: number): void {
+    const from = this.lowerBound(step + 1);
+    if (from === 0) return;
+    for (const c of this.columns()) c.copyWithin(0, from, this.length_);
+    this.length_ -= from;
+    if (this.length_ === 0) this.clear();
+  }
+
   /// Adds or, for a step that is there already (a step done again after a resume), replaces.
   add(point: StepPoint): void {
     if (this.steps.length === 0) {

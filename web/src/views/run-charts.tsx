@@ -1,9 +1,10 @@
 import { useMemo, useState } from "preact/hooks";
 import { toHex } from "../api/bytes";
-import { RunState, type Loss, type Run } from "../api/types";
+import { RunState, type EpochResult, type Loss, type Run } from "../api/types";
 import { Heatmap } from "../charts/heatmap";
 import { join, smooth } from "../charts/join";
-import { LineChart, type Line } from "../charts/line-chart";
+import { LineChart, type Line, type Range } from "../charts/line-chart";
+import type { Band, Buckets } from "../store/buckets";
 import { models } from "../store/fleet";
 import { count, decimal, percent, significant } from "../store/format";
 import { errorUnit, fraction, hasClasses, lossPerSample, squaredError } from "../store/numbers";
@@ -13,6 +14,7 @@ import { isActive } from "./words";
 
 const kSmoothing = 0.95;
 const kLayerSmoothing = 0.9;
+const kMostDots = 80; // beyond, the line alone is easier to read
 
 interface ChartProps {
   run: Run;
@@ -20,19 +22,89 @@ interface ChartProps {
 }
 
 /// Names of the trainable layers, first to last, as the telemetry counts them.
-function layerNames(run: Run, n: number): string[] {
+export function layerNames(run: Run, n: number): string[] {
   const model = run.spec === undefined ? undefined : models.get(toHex(run.spec.modelHash)).value;
   const trainable = model?.layers.filter((l) => l.trainable) ?? [];
   return Array.from({ length: n }, (_, i) => trainable[i]?.name || `layer ${i}`);
 }
 
-function useStepNote(detail: RunDetail): string {
-  void detail.stepsVersion.value;
-  const [held, total] = [detail.steps.length, detail.totalSteps.value];
-  // The newest step or two may be on their way.
-  return held > 0 && held < total * 0.99 - 1
-    ? `showing ${count(held)} of ${count(total)} steps`
-    : "";
+/// What the curves leave out, where they leave out anything.
+function stepNote(b: Buckets): string {
+  const notes = [
+    b.x.length < b.points ? `showing ${count(b.x.length)} of ${count(b.points)} points` : "",
+    b.gaps > 0 ? `${count(b.gaps)} steps without a record` : "",
+    b.thinned > 0 ? `${count(b.thinned)} points known by their rollups only` : "",
+  ];
+  return notes.filter(Boolean).join(" · ");
+}
+
+/// A quantity of the steps: each value (or the mean of a bucket, before its extremes), and its course.
+function stepLines(b: Buckets, band: Band, colour: number, label: string, scale = 1): Line[] {
+  const by = (column: Float64Array): Float64Array =>
+    scale === 1 ? column : column.map((v) => v * scale);
+  const mean = by(band.mean);
+  const bucketed = b.x.length < b.points;
+  return [
+    {
+      label,
+      values: mean,
+      colour,
+      faint: true,
+      ...(bucketed && { low: by(band.min), high: by(band.max) }),
+    },
+    { label: `${label}, smoothed`, values: smooth(mean, kSmoothing), colour },
+  ];
+}
+
+/// The lines of `lines` over x and those of `more` over `moreX`, all over the union of both.
+function joinLines(
+  x: Float64Array,
+  lines: readonly Line[],
+  moreX: readonly number[],
+  more: readonly Line[],
+): { x: Float64Array; lines: Line[] } {
+  const columns = lines.flatMap((l) => [l.values, l.low ?? [], l.high ?? []]);
+  const joined = join(
+    x,
+    columns,
+    moreX,
+    more.map((l) => l.values),
+  );
+  const at = (i: number): Float64Array => joined.columns[i] ?? new Float64Array(0);
+  const spread = lines.map((l, i) => ({
+    ...l,
+    values: at(3 * i),
+    ...(l.low !== undefined && { low: at(3 * i + 1), high: at(3 * i + 2) }),
+  }));
+  const rest = more.map((l, i) => ({ ...l, values: at(columns.length + i) }));
+  return { x: joined.x, lines: withValues([...spread, ...rest]) };
+}
+
+/// Epochs within the steps that are shown.
+const epochsShown = (detail: RunDetail): EpochResult[] => {
+  const zoom = detail.zoom.value;
+  return detail.epochs.value.filter(
+    (e) => zoom === null || (e.step >= zoom[0] && e.step <= zoom[1]),
+  );
+};
+
+/// What all charts of a run have in common: its steps, the range shown, the theme.
+function useCommon(run: Run, detail: RunDetail) {
+  const b = detail.buckets();
+  const zoom = detail.zoom.value;
+  return {
+    b,
+    common: {
+      xLabel: "step",
+      version: detail.stepsVersion.value * 1000 + detail.epochs.value.length,
+      note: stepNote(b),
+      dark: dark.value,
+      syncKey: detail.runHex,
+      xRange: zoom,
+      onRange: (range: Range | null) => detail.setZoom(range),
+      empty: emptyText(run, detail),
+    },
+  };
 }
 
 function emptyText(run: Run, detail: RunDetail): string {
@@ -43,98 +115,85 @@ function emptyText(run: Run, detail: RunDetail): string {
 }
 
 export function AccuracyChart({ run, detail }: ChartProps) {
-  const version = detail.stepsVersion.value;
-  const epochs = detail.epochs.value;
-  const { x, lines } = useMemo(() => {
-    const batch = detail.steps.column("accuracy");
-    const joined = join(
-      detail.steps.column("step"),
-      [batch, smooth(batch, kSmoothing)],
-      epochs.map((e) => e.step),
-      [epochs.map((e) => fraction(e.heldout)), epochs.map((e) => fraction(e.train))],
-    );
-    const [raw, mean, heldout, train] = joined.columns;
-    const all: (Line | null)[] = [
-      raw && { label: "batch", values: raw, colour: 0, faint: true },
-      mean && { label: "batch, smoothed", values: mean, colour: 0 },
-      heldout && { label: "held-out, per epoch", values: heldout, colour: 1, dots: true },
-      train && { label: "train, per epoch", values: train, colour: 2, dots: true },
-    ].map((l) => l ?? null);
-    return { x: joined.x, lines: withValues(all) };
-  }, [version, epochs, detail]);
+  const { b, common } = useCommon(run, detail);
+  const epochs = epochsShown(detail);
+  const { x, lines } = useMemo(
+    () =>
+      joinLines(
+        b.x,
+        stepLines(b, b.accuracy, 0, "batch"),
+        epochs.map((e) => e.step),
+        [
+          {
+            label: "held-out, per epoch",
+            values: epochs.map((e) => fraction(e.heldout)),
+            colour: 1,
+            dots: epochs.length <= kMostDots,
+          },
+          {
+            label: "train, per epoch",
+            values: epochs.map((e) => fraction(e.train)),
+            colour: 2,
+            dots: epochs.length <= kMostDots,
+          },
+        ],
+      ),
+    [b, detail.epochs.value],
+  );
   return (
     <LineChart
+      {...common}
       title="Accuracy"
-      xLabel="step"
       unit="%"
       x={x}
       lines={lines}
-      version={version * 1000 + epochs.length}
-      note={useStepNote(detail)}
       format={(v) => percent(v, 0)}
-      dark={dark.value}
-      syncKey={detail.runHex}
       yMin={0}
       yMax={1}
-      empty={emptyText(run, detail)}
     />
   );
 }
 
 export function LossChart({ run, detail }: ChartProps) {
   const classes = hasClasses(run.outputs);
-  const unit = squaredError({ sum: 1n, exp2: 0, count: 1 } as Loss, run.outputs);
-  const version = detail.stepsVersion.value;
-  const epochs = detail.epochs.value;
+  // As the board sums it up; in the units of the errors where there are no classes.
+  const unit = classes ? 1 : squaredError({ sum: 1n, exp2: 0, count: 1 } as Loss, run.outputs);
+  const { b, common } = useCommon(run, detail);
+  const epochs = epochsShown(detail);
   const { x, lines } = useMemo(() => {
-    // As the board sums it up; in the units of the errors where there are no classes.
-    const perSample = detail.steps.column("loss");
-    const raw = classes ? perSample : perSample.map((v) => v * unit);
-    const joined = join(
-      detail.steps.column("step"),
-      [raw, smooth(raw, kSmoothing)],
+    const perEpoch = (label: string, colour: number, of: (e: EpochResult) => number): Line => ({
+      label,
+      values: epochs.map(of),
+      colour,
+      dots: epochs.length <= kMostDots,
+    });
+    return joinLines(
+      b.x,
+      stepLines(b, b.loss, 0, "batch", unit),
       epochs.map((e) => e.step),
       classes
-        ? [epochs.map((e) => lossPerSample(e.loss))]
+        ? [perEpoch("epoch mean", 2, (e) => lossPerSample(e.loss))]
         : [
-            epochs.map((e) => squaredError(e.loss, run.outputs)),
-            epochs.map((e) => squaredError(e.heldoutLoss, run.outputs)),
+            perEpoch("train, per epoch", 2, (e) => squaredError(e.loss, run.outputs)),
+            perEpoch("held-out, per epoch", 1, (e) => squaredError(e.heldoutLoss, run.outputs)),
           ],
     );
-    const [batch, mean, epoch, heldout] = joined.columns;
-    const all: (Line | null)[] = [
-      batch && { label: "batch", values: batch, colour: 0, faint: true },
-      mean && { label: "batch, smoothed", values: mean, colour: 0 },
-      epoch && {
-        label: classes ? "epoch mean" : "train, per epoch",
-        values: epoch,
-        colour: 2,
-        dots: true,
-      },
-      heldout && { label: "held-out, per epoch", values: heldout, colour: 1, dots: true },
-    ].map((l) => l ?? null);
-    return { x: joined.x, lines: withValues(all) };
-  }, [version, epochs, detail]);
+  }, [b, detail.epochs.value]);
   return (
     <LineChart
+      {...common}
       title={classes ? "Loss per sample" : "Mean squared error"}
-      xLabel="step"
       unit={classes ? "" : errorUnit(run.outputs)}
       x={x}
       lines={lines}
-      version={version * 1000 + epochs.length}
-      note={useStepNote(detail)}
       format={(v) => (classes ? decimal(v, Math.abs(v) < 10 && v !== 0 ? 2 : 0) : significant(v))}
-      dark={dark.value}
-      syncKey={detail.runHex}
       yMin={0}
-      empty={emptyText(run, detail)}
     />
   );
 }
 
-const withValues = (lines: (Line | null)[]): Line[] =>
-  lines.filter((l): l is Line => l !== null && Array.from(l.values).some(Number.isFinite));
+const withValues = (lines: Line[]): Line[] =>
+  lines.filter((l) => Array.from(l.values).some(Number.isFinite));
 
 type Quantity = "shift" | "bits" | "k";
 const kQuantities: Record<Quantity, { title: string; about: string }> = {
@@ -151,42 +210,37 @@ const kQuantities: Record<Quantity, { title: string; about: string }> = {
 
 export function LayerChart({ run, detail, quantity }: ChartProps & { quantity: Quantity }) {
   const [heat, setHeat] = useState(false);
-  const version = detail.stepsVersion.value;
-  const layers = detail.steps.layers;
-  const names = layerNames(run, layers);
-  const x = detail.steps.column("step");
-  const columns = names.map((_, i) => detail.steps.layerColumn(quantity, i));
-  const raw = (i: number): Line => ({
-    label: `${names[i] ?? ""}, each step`,
-    values: columns[i] ?? [],
-    colour: i,
-    faint: true,
-    step: true,
-    behind: true,
-  });
-  const lines: Line[] = names.flatMap((label, i) => [
-    raw(i),
-    { label, values: smooth(columns[i] ?? [], kLayerSmoothing), colour: i },
+  const { b, common } = useCommon(run, detail);
+  const bands = b[quantity];
+  const names = layerNames(run, bands.length);
+  const lines: Line[] = bands.flatMap((band, i) => [
+    {
+      label: `${names[i] ?? ""}, each step`,
+      values: band.mean,
+      ...(b.x.length < b.points && { low: band.min, high: band.max }),
+      colour: i,
+      faint: true,
+      step: true,
+      behind: true,
+    },
+    { label: names[i] ?? "", values: smooth(band.mean, kLayerSmoothing), colour: i },
   ]);
   const { title, about } = kQuantities[quantity];
-  const common = {
-    title,
-    xLabel: "step",
-    x,
-    version,
-    note: useStepNote(detail),
-    format: (v: number) => (Number.isInteger(v) ? String(v) : v.toFixed(1)),
-    dark: dark.value,
-    empty: emptyText(run, detail),
-  };
+  const format = (v: number): string => (Number.isInteger(v) ? String(v) : v.toFixed(1));
   return (
     <div class="chart-choice" title={about}>
-      {heat && layers > 0 ? (
-        <Heatmap {...common} lines={names.map((label, i) => ({ ...raw(i), label }))} />
+      {heat && bands.length > 0 ? (
+        <Heatmap
+          {...common}
+          title={title}
+          x={b.x}
+          format={format}
+          lines={bands.map((band, i) => ({ label: names[i] ?? "", values: band.max, colour: i }))}
+        />
       ) : (
-        <LineChart {...common} lines={lines} unit="" syncKey={detail.runHex} />
+        <LineChart {...common} title={title} x={b.x} lines={lines} unit="" format={format} />
       )}
-      {layers > 0 && (
+      {bands.length > 0 && (
         <button
           type="button"
           class="small chart-switch"
@@ -208,6 +262,55 @@ export function ResultCharts({ run, detail }: ChartProps) {
       {hasClasses(run.outputs) && <AccuracyChart run={run} detail={detail} />}
       <LossChart run={run} detail={detail} />
     </>
+  );
+}
+
+/// Which steps the curves show, by buttons; dragging in a chart does the same.
+export function RangeBar({ detail }: { detail: RunDetail }) {
+  const zoom = detail.zoom.value;
+  const end = Math.max(detail.totalSteps.value, detail.lastStep.value, 1);
+  const [first, last] = zoom ?? [1, end];
+  const width = last - first;
+  // About the middle; moved, it keeps its width at the ends of the run.
+  const scale = (by: number): void => {
+    const half = (width * by) / 2;
+    const middle = (first + last) / 2;
+    detail.setZoom([middle - half, middle + half]);
+  };
+  const move = (share: number): void => {
+    const start = Math.min(Math.max(first + width * share, 1), end - width);
+    detail.setZoom([start, start + width]);
+  };
+  return (
+    <div class="range-bar" role="group" aria-label="Steps shown">
+      <span class="quiet range-words">
+        {zoom === null
+          ? `all ${count(end)} steps`
+          : `steps ${count(first)} to ${count(last)} of ${count(end)}`}
+      </span>
+      <button type="button" class="small" disabled={first <= 1} onClick={() => move(-0.5)}>
+        <span aria-hidden="true">←</span>
+        <span class="sr-only">Earlier steps</span>
+      </button>
+      <button type="button" class="small" disabled={last >= end} onClick={() => move(0.5)}>
+        <span aria-hidden="true">→</span>
+        <span class="sr-only">Later steps</span>
+      </button>
+      <button type="button" class="small" disabled={width < 8} onClick={() => scale(0.5)}>
+        Zoom in
+      </button>
+      <button type="button" class="small" disabled={zoom === null} onClick={() => scale(2)}>
+        Zoom out
+      </button>
+      <button
+        type="button"
+        class="small"
+        disabled={zoom === null}
+        onClick={() => detail.setZoom(null)}
+      >
+        Whole run
+      </button>
+    </div>
   );
 }
 

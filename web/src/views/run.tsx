@@ -3,7 +3,8 @@ import { DesiredState, Run_ReplayVerdict, RunState, type Loss, type Run } from "
 import { changeRun, pending, replay } from "../store/actions";
 import { serverNowMs } from "../store/clock";
 import { boardName, datasetName, modelName, runs } from "../store/fleet";
-import { count, duration, kNone, percent, significant, uuid } from "../store/format";
+import { exporting, exportRaw } from "../store/exports";
+import { bytes, count, duration, kNone, percent, significant, uuid } from "../store/format";
 import { fleetKnown, linkLive } from "../store/link";
 import { errorUnit, fraction, hasClasses, squaredError, usToMs } from "../store/numbers";
 import type { RunDetail } from "../store/run-detail";
@@ -12,7 +13,7 @@ import { Delta, Empty, ErrorDelta, Panel, ProblemBox, Progress, Tile } from "./p
 import { liveRunLook, ReplayBadge, stepsDone, useRunDetail } from "./parts/run-bits";
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
-import { RunCharts } from "./run-charts";
+import { RangeBar, RunCharts } from "./run-charts";
 import { EpochsPanel, EventsPanel, HashesPanel, HyperPanel } from "./run-panels";
 import { isActive, isOpen, isOver } from "./words";
 
@@ -48,7 +49,7 @@ function RunPage({ run }: { run: Run }) {
       {detail.problem.value !== null && (
         <ProblemBox problem={detail.problem.value} retry={() => void detail.load(true)} />
       )}
-      <Panel title="Curves" class="curves">
+      <Panel title="Curves" class="curves" aside={<CurvesTools run={run} detail={detail} />}>
         <RunCharts run={run} detail={detail} />
       </Panel>
       <div class="two-columns">
@@ -61,6 +62,31 @@ function RunPage({ run }: { run: Run }) {
           <HashesPanel run={run} />
         </aside>
       </div>
+    </>
+  );
+}
+
+/// Steps shown, and the raw records as files: an export never holds the buckets of a chart.
+function CurvesTools({ run, detail }: { run: Run; detail: RunDetail }) {
+  const held = exporting.value.get(detail.runHex);
+  return (
+    <>
+      <RangeBar detail={detail} />
+      <span class="row">
+        {held !== undefined && <span class="quiet">{bytes(held)} …</span>}
+        {(["csv", "jsonl"] as const).map((format) => (
+          <button
+            type="button"
+            class="small"
+            key={format}
+            disabled={held !== undefined || !linkLive.value}
+            title="Every raw record of the run, as a file"
+            onClick={() => void exportRaw(detail.runHex, runLabel(run), format)}
+          >
+            Raw {format === "csv" ? "CSV" : "JSON lines"}
+          </button>
+        ))}
+      </span>
     </>
   );
 }
