@@ -56,3 +56,25 @@ export type {
   AccountedEpoch,
   GetRunAccountingResponse,
 } from "./generated/odt/api/v1/campaigns_pb.js";
+export {
+  BoardRestore_Outcome,
+  CaptureRole,
+  CaptureTrigger,
+  CaptureRule_Of,
+  ListSnapshotLogResponse_End,
+  ListSnapshotLogResponse_Link,
+  ModelArithmetic,
+  ModelInput,
+  WeightsFormat,
+} from "./generated/odt/api/v1/services_pb.js";
+export type {
+  BoardRestore,
+  Capture,
+  CapturedWindow,
+  DiffSnapshotsResponse,
+  GetDatasetResponse,
+  InferResponse,
+  LayerDiff,
+  ListSnapshotLogResponse,
+  WeightDiff,
+} from "./generated/odt/api/v1/services_pb.js";

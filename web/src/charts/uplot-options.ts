@@ -2,7 +2,7 @@ import type uPlot from "uplot";
 import { lineColour, lineDash } from "./palette";
 import { hasBand, type LineChartProps, type Range } from "./line-chart";
 
-const kFont = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+const kFont = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 
 // uPlot's stepped path, built here so that the library can be loaded late.
 function steppedPaths(u: uPlot, series: number, from: number, to: number): uPlot.Series.Paths {

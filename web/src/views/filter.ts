@@ -30,6 +30,10 @@ function termTest(term: string): (fields: Fields) => boolean {
   return (fields) => [...fields.values()].some((v) => v.includes(word)) !== exclude;
 }
 
+/// Fields as parseFilter() compares them.
+export const toFields = (fields: Readonly<Record<string, string>>): Fields =>
+  new Map(Object.entries(fields).map(([k, v]) => [k, v.toLowerCase()]));
+
 export function boardFields(board: Board, status: string, model: string, runWord: string): Fields {
   const fields = new Map<string, string>([
     ["name", board.name],

@@ -10,6 +10,7 @@ export interface ConfirmProps {
   onConfirm: () => void;
   disabled?: boolean;
   class?: string;
+  hint?: string; // e.g. why it is disabled
   onOpen?: () => void; // e.g. to ask the daemon what it would do
   name?: string; // accessible name where the label alone does not say of what
 }
@@ -24,6 +25,7 @@ export function ConfirmButton(props: ConfirmProps) {
         class={props.class ?? "danger"}
         disabled={props.disabled === true || !linkLive.value}
         aria-label={props.name}
+        title={props.hint}
         onClick={() => {
           props.onOpen?.();
           setOpen(true);
