@@ -29,6 +29,7 @@ import cases_guard  # noqa: E402
 import cases_losses  # noqa: E402
 import cases_nvm  # noqa: E402
 import cases_precision  # noqa: E402
+import cases_python  # noqa: E402
 import cases_queue  # noqa: E402
 import cases_recovery  # noqa: E402
 import cases_snapshots  # noqa: E402
@@ -40,6 +41,7 @@ from tied import tied  # noqa: E402
 # The slowest begin first.
 MODULES = [cases_campaign, cases_recovery, cases_nvm, cases_training, cases_snapshots, cases_queue, cases_losses,
            cases_precision, cases_guard, cases_frozen, cases_float, cases_bad_input, cases_boards, cases_capture, cases_data, cases_storage,
+           cases_python,
            cases_fixtures, cases_api]
 
 
