@@ -326,6 +326,7 @@ v1::Run to_proto(const model::Run& run) {
   out.set_replay(static_cast<v1::Run::ReplayVerdict>(run.replay));
   out.set_placement(clean_text(run.placement));
   out.set_pinned(run.pinned);
+  for (const auto& setting : run.settings) *out.add_settings() = to_proto(setting);
   if (!run.nvm_points.empty()) out.set_nvm_step(run.nvm_points.back().step);
   for (const auto& steer : run.steering) {
     auto* item = out.add_steering();

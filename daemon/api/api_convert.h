@@ -3,6 +3,7 @@
 #include "jobs/job_control.h"
 #include "model/device.h"
 #include "model/event.h"
+#include "odt/api/v1/alerts.pb.h"
 #include "odt/api/v1/campaigns.pb.h"
 #include "odt/api/v1/services.pb.h"
 #include "odt/api/v1/storage.pb.h"
@@ -36,6 +37,12 @@ v1::CampaignSpec to_proto(const model::CampaignSpec& spec);
 v1::CampaignEvent to_proto(const model::CampaignEvent& event);
 v1::CampaignUnit to_proto(const model::CampaignUnit& unit);
 v1::CampaignRound to_proto(const model::CampaignRound& round);
+v1::Alert to_proto(const model::Alert& alert);
+v1::AlertRule to_proto(const model::AlertRule& rule);
+v1::AlertSilence to_proto(const model::AlertSilence& silence);
+v1::AlertSettings to_proto(const model::AlertSettings& settings);
+v1::Setting to_proto(const model::Setting& setting);
+v1::RunSetting to_proto(const model::RunSetting& setting);
 v1::Event to_proto(const model::Event& event);
 
 // Errors: INVALID_ARGUMENT naming the field (its path in the request begins with `field`).
@@ -49,6 +56,7 @@ Result<std::string> text_field(const std::string& raw, std::string_view field, s
 Result<model::HyperParams> from_proto(const v1::HyperParams& hyper, const std::string& field);
 Result<model::RunSpec> from_proto(const v1::RunSpec& spec);
 Result<model::CampaignSpec> from_proto(const v1::CampaignSpec& spec);
+Result<model::Setting> from_proto(const v1::Setting& setting);
 Result<jobs::ImportOptions> from_proto(const v1::ImportOptions& options);
 
 }  // namespace odt::api

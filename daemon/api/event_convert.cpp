@@ -23,6 +23,9 @@ v1::Event to_proto(const model::Event& event) {
     void operator()(const model::Evaluation& v) { *out.mutable_evaluation() = to_proto(v); }
     void operator()(const model::Campaign& v) { *out.mutable_campaign() = to_proto(v); }
     void operator()(const model::CampaignEvent& v) { *out.mutable_campaign_event() = to_proto(v); }
+    void operator()(const model::Alert& v) { *out.mutable_alert() = to_proto(v); }
+    void operator()(const model::Setting& v) { *out.mutable_setting() = to_proto(v); }
+    void operator()(const model::AlertSettings& v) { *out.mutable_alert_settings() = to_proto(v); }
     void operator()(const model::Deleted& v) {
       out.mutable_deleted()->set_kind(clean_text(v.kind));
       out.mutable_deleted()->set_key(v.key);

@@ -30,6 +30,9 @@ struct Wants {
   bool operator()(const model::Job&) const { return is(TopicKind::kJobs); }
   bool operator()(const model::Campaign&) const { return is(TopicKind::kCampaigns); }
   bool operator()(const model::CampaignEvent&) const { return is(TopicKind::kCampaigns); }
+  bool operator()(const model::Alert&) const { return is(TopicKind::kAlerts); }
+  bool operator()(const model::AlertSettings&) const { return is(TopicKind::kAlerts); }
+  bool operator()(const model::Setting&) const { return is(TopicKind::kSettings); }
   bool operator()(const model::Run& v) const { return run(v.id); }
   bool operator()(const model::RunEvent& v) const {
     return is(TopicKind::kRun) && topic.run == v.run_id;
@@ -42,6 +45,7 @@ struct Wants {
     if (v.kind == "run")
       return is(TopicKind::kRuns) || (is(TopicKind::kRun) && topic.run.str() == v.key);
     if (v.kind == "campaign") return is(TopicKind::kCampaigns);
+    if (v.kind == "setting") return is(TopicKind::kSettings);
     return is(TopicKind::kLibrary);
   }
   bool operator()(const model::Warning& v) const { return is(TopicKind::kFleet) || run(v.run_id); }
@@ -58,6 +62,11 @@ struct Key {
   std::string operator()(const model::Job& v) const { return "job" + v.id.str(); }
   std::string operator()(const model::Campaign& v) const { return "campaign" + v.id.str(); }
   std::string operator()(const model::Run& v) const { return "run" + v.id.str(); }
+  std::string operator()(const model::Alert& v) const { return "alert" + v.id.str(); }
+  std::string operator()(const model::AlertSettings&) const { return "alerts"; }
+  std::string operator()(const model::Setting& v) const {
+    return "setting" + store::scoped_setting_key(v);
+  }
   std::string operator()(const model::Deleted& v) const { return v.kind + v.key; }
   template <typename Appended>
   std::string operator()(const Appended&) const {
@@ -84,7 +93,13 @@ class SnapshotBuilder {
         return page(store_.jobs({kSnapshotPage, ""}));
       case TopicKind::kCampaigns:
         return page(store_.campaigns({kSnapshotPage, ""}));
+      case TopicKind::kAlerts:
+        return alerts();
+      case TopicKind::kSettings:
+        return page(store_.scoped_settings({kSnapshotPage, ""}));
       case TopicKind::kAllEvents:
+        ODT_TRY(alerts());
+        ODT_TRY(page(store_.scoped_settings({kSnapshotPage, ""})));
         ODT_TRY(fleet());
         ODT_TRY(runs());
         ODT_TRY(library());
@@ -141,6 +156,14 @@ class SnapshotBuilder {
     ODT_ASSIGN(auto epochs, store_.epochs(id));
     for (auto& epoch : epochs) put(std::move(epoch));
     return absl::OkStatus();
+  }
+  Status alerts() {
+    const auto settings = store_.alert_settings();
+    if (settings.ok())
+      put(*settings);
+    else if (!absl::IsNotFound(settings.status()))
+      return settings.status();
+    return page(store_.alerts({kSnapshotPage, ""}));
   }
   Status library() {
     ODT_TRY(page(store_.models({kSnapshotPage, ""})));

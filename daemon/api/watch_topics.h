@@ -25,6 +25,8 @@ enum class TopicKind {
   kJobs = 6,
   kAllEvents = 7,
   kCampaigns = 8,
+  kAlerts = 9,
+  kSettings = 10,
 };
 
 struct WatchTopic {

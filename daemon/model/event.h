@@ -2,10 +2,12 @@
 
 #include <variant>
 
+#include "model/alert.h"
 #include "model/board.h"
 #include "model/campaign.h"
 #include "model/library.h"
 #include "model/run.h"
+#include "model/setting.h"
 
 namespace odt::model {
 
@@ -19,8 +21,9 @@ struct Warning {
   Uuid run_id;
 };
 
-using EventBody = std::variant<Board, Port, Model, Dataset, Snapshot, Run, RunEvent, EpochResult,
-                               Job, Evaluation, Deleted, Warning, Campaign, CampaignEvent>;
+using EventBody =
+    std::variant<Board, Port, Model, Dataset, Snapshot, Run, RunEvent, EpochResult, Job, Evaluation,
+                 Deleted, Warning, Campaign, CampaignEvent, Alert, Setting, AlertSettings>;
 
 // A durable change, numbered by the commit that made it durable.
 struct Event {

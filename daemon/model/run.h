@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model/common.h"
+#include "model/setting.h"
 
 namespace odt::model {
 
@@ -177,6 +178,7 @@ struct Run {
   GuardVerdict guard_verdict = GuardVerdict::kUnspecified;
   std::string verdict_text;
   std::vector<Reason> warnings;
+  std::vector<RunSetting> settings;  // of spec, what came from the settings
   bool pinned = false;  // its raw telemetry stays whatever room is left
   Meta meta;
 };

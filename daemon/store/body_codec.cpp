@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "store/alert_fields.h"
 #include "store/body_fields.h"
 #include "store/campaign_fields.h"
 
@@ -239,6 +240,9 @@ ODT_STORE_BODY(model::Campaign)
 ODT_STORE_BODY(model::CampaignEvent)
 ODT_STORE_BODY(model::CampaignUnit)
 ODT_STORE_BODY(model::CampaignRound)
+ODT_STORE_BODY(model::Alert)
+ODT_STORE_BODY(model::AlertSettings)
+ODT_STORE_BODY(model::Setting)
 #undef ODT_STORE_BODY
 
 }  // namespace odt::store

@@ -315,6 +315,13 @@ void fields(V& f, model::RunTiming& v) {
   f("epoch_us", v.epoch_us);
 }
 template <typename V>
+void fields(V& f, model::RunSetting& v) {
+  f("key", v.key);
+  f("value", v.value);
+  f("scope", v.scope);
+  f("target", v.target);
+}
+template <typename V>
 void fields(V& f, model::Run& v) {
   f("id", v.id);
   f("spec", v.spec);
@@ -352,6 +359,7 @@ void fields(V& f, model::Run& v) {
   f("placement", v.placement);
   f("nvm_points", v.nvm_points);
   f("pinned", v.pinned);
+  f("settings", v.settings);
   f("attempt_step", v.attempt_step);
   f("captured_set", v.captured_set);
   f("captured_heldout", v.captured_heldout);

@@ -206,6 +206,18 @@ Status ControlEngine::apply(Transaction& tx, const PutUpload& c) {
   return put(tx, Kind::kUpload, c.value.id.str(), c.value);
 }
 
+Status ControlEngine::apply(Transaction& tx, const PutAlert& c) {
+  ODT_TRY(require_key(c.value.id, "alert"));
+  return put(tx, Kind::kAlert, c.value.id.str(), c.value);
+}
+Status ControlEngine::apply(Transaction& tx, const PutAlertSettings& c) {
+  return put(tx, Kind::kAlertSettings, kAlertSettingsKey, c.value);
+}
+Status ControlEngine::apply(Transaction& tx, const PutScopedSetting& c) {
+  ODT_TRY(require_key(c.value.key, "setting"));
+  return put(tx, Kind::kScopedSetting, setting_key(c.value), c.value);
+}
+
 Status ControlEngine::apply(Transaction&, const PutSetting& c) {
   ODT_TRY(require_key(c.key, "setting"));
   return rows_->put(Kind::kSetting, {c.key, {}, false, 0, c.value});

@@ -172,6 +172,22 @@ Result<std::vector<model::CampaignUnit>> ControlEngine::campaign_units(const Uui
 Result<std::vector<model::CampaignRound>> ControlEngine::campaign_rounds(const Uuid& id) {
   return all<model::CampaignRound>(rows_->with_prefix(Kind::kCampaignRound, id.str(), false));
 }
+Result<model::Alert> ControlEngine::alert(const Uuid& id) {
+  return get<model::Alert>(Kind::kAlert, id.str(), "alert");
+}
+Result<Page<model::Alert>> ControlEngine::alerts(const ListQuery& q) {
+  return list<model::Alert>(Kind::kAlert, q, true);
+}
+Result<model::AlertSettings> ControlEngine::alert_settings() {
+  return get<model::AlertSettings>(Kind::kAlertSettings, kAlertSettingsKey, "settings of");
+}
+Result<Page<model::Setting>> ControlEngine::scoped_settings(const ListQuery& q) {
+  return list<model::Setting>(Kind::kScopedSetting, q, false);
+}
+Result<model::Setting> ControlEngine::scoped_setting(const model::Setting& which) {
+  return get<model::Setting>(Kind::kScopedSetting, setting_key(which), "setting");
+}
+std::string scoped_setting_key(const model::Setting& which) { return setting_key(which); }
 Result<model::Upload> ControlEngine::upload(const Uuid& id) {
   return get<model::Upload>(Kind::kUpload, id.str(), "upload");
 }
@@ -270,6 +286,12 @@ Result<model::EventBody> ControlEngine::body_of(const EventRow& event) {
       return read(model::Campaign());
     case Kind::kCampaignEvent:
       return read(model::CampaignEvent());
+    case Kind::kAlert:
+      return read(model::Alert());
+    case Kind::kAlertSettings:
+      return read(model::AlertSettings());
+    case Kind::kScopedSetting:
+      return read(model::Setting());
     case Kind::kWarning:
       return read(model::Warning());
     default:

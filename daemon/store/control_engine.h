@@ -51,6 +51,11 @@ class ControlEngine : public ControlStore {
   Result<std::vector<model::CampaignEvent>> campaign_events(const Uuid& campaign) override;
   Result<std::vector<model::CampaignUnit>> campaign_units(const Uuid& campaign) override;
   Result<std::vector<model::CampaignRound>> campaign_rounds(const Uuid& campaign) override;
+  Result<model::Alert> alert(const Uuid& id) override;
+  Result<Page<model::Alert>> alerts(const ListQuery& q) override;
+  Result<model::AlertSettings> alert_settings() override;
+  Result<Page<model::Setting>> scoped_settings(const ListQuery& q) override;
+  Result<model::Setting> scoped_setting(const model::Setting& which) override;
   Result<std::vector<model::BoardCommand>> open_commands(const BoardUid& uid) override;
   Result<model::Upload> upload(const Uuid& id) override;
   Result<std::string> setting(const std::string& key) override;
@@ -134,6 +139,10 @@ class ControlEngine : public ControlStore {
   Status apply(Transaction& tx, const UpdateCampaign& c);
   Status apply(Transaction& tx, const PutCampaignUnit& c);
   Status apply(Transaction& tx, const PutCampaignRound& c);
+
+  Status apply(Transaction& tx, const PutAlert& c);
+  Status apply(Transaction& tx, const PutAlertSettings& c);
+  Status apply(Transaction& tx, const PutScopedSetting& c);
 
   // Numbers and completes a record of a state change, and stores it under its parent's key.
   template <typename E>

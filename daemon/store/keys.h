@@ -24,6 +24,12 @@ inline std::string campaign_part_key(const Uuid& campaign, std::uint32_t number)
 inline std::string epoch_key(const model::EpochResult& e) {
   return e.run_id.str() + big_endian(e.attempt, 4) + big_endian(e.epoch, 4);
 }
+// By scope, target, name: also their order in lists.
+inline std::string setting_key(const model::Setting& v) {
+  const bool board = v.scope == model::SettingScope::kBoard;
+  return static_cast<char>(v.scope) + (board ? v.board.str() : v.target) + '\0' + v.key;
+}
+inline constexpr char kAlertSettingsKey[] = "alerts";
 inline std::string derived_key(const Hash& content, const Hash& model) {
   return content.str() + model.str();
 }
@@ -31,12 +37,14 @@ inline std::string derived_key(const Hash& content, const Hash& model) {
 // Order of lists: boards by name, ports by path (key), all others by time of creation.
 inline std::string sort_of(const model::Board& v) { return v.name; }
 inline std::string sort_of(const model::Port&) { return {}; }
+inline std::string sort_of(const model::Setting&) { return {}; }
 template <typename T>
 std::string sort_of(const T& v) {
   return big_endian(static_cast<std::uint64_t>(v.meta.create_time_us), 8);
 }
 
 inline bool active_of(const model::Run& v) { return !model::is_final(v.state); }
+inline bool active_of(const model::Alert& v) { return v.state == model::AlertState::kFiring; }
 inline bool active_of(const model::Campaign& v) { return !model::is_final(v.state); }
 template <typename T>
 bool active_of(const T&) {
@@ -49,9 +57,10 @@ struct KindName {
 };
 // Kinds that can be deleted, with their names in store::Delete and model::Deleted.
 inline constexpr KindName kKindNames[] = {
-    {Kind::kBoard, "board"},       {Kind::kPort, "port"},         {Kind::kModel, "model"},
-    {Kind::kDataset, "dataset"},   {Kind::kSnapshot, "snapshot"}, {Kind::kUpload, "upload"},
-    {Kind::kCampaign, "campaign"},
+    {Kind::kBoard, "board"},       {Kind::kPort, "port"},
+    {Kind::kModel, "model"},       {Kind::kDataset, "dataset"},
+    {Kind::kSnapshot, "snapshot"}, {Kind::kUpload, "upload"},
+    {Kind::kCampaign, "campaign"}, {Kind::kScopedSetting, "setting"},
 };
 
 inline Result<Hash> hash_from_hex(std::string_view hex) {
@@ -83,7 +92,9 @@ struct TrashRecord {
 
 // For messages: text keys as they are, raw ones as hex.
 inline std::string show_key(Kind kind, const std::string& key) {
-  if (kind == Kind::kPort || kind == Kind::kSetting || kind == Kind::kAlias) return key;
+  if (kind == Kind::kPort || kind == Kind::kSetting || kind == Kind::kAlias ||
+      kind == Kind::kAlertSettings)
+    return key;
   return to_hex(reinterpret_cast<const std::uint8_t*>(key.data()), key.size());
 }
 

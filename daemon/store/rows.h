@@ -35,6 +35,9 @@ enum class Kind : std::uint8_t {
   kCampaignUnit = 19,   // key: campaign id, index as big-endian u32
   kCampaignRound = 20,  // key: campaign id, round as big-endian u32
   kAlias = 16,          // key: alias; body: hash of the snapshot that has it
+  kAlert = 21,
+  kAlertSettings = 22,  // key: "alerts"
+  kScopedSetting = 23,  // key: setting_key()
   kTrash = 27,          // key: number of the kind as one byte, key there; body: TrashRecord
 };
 

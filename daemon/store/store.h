@@ -97,12 +97,21 @@ struct PutDerived {
 struct PutUpload {
   model::Upload value;
 };  // no event
+struct PutAlert {
+  model::Alert value;
+};
+struct PutAlertSettings {
+  model::AlertSettings value;
+};
+struct PutScopedSetting {
+  model::Setting value;
+};
 struct PutSetting {
   std::string key, value;
 };  // no event
 // kind: "board", "port", "model", "dataset", "snapshot", "upload", "campaign" (one that is over;
-// its units and rounds go too). NOT_FOUND; FAILED_PRECONDITION while referred to by an active run
-// or campaign, and of a model by snapshots.
+// its units and rounds go too), "setting" (key: scoped_setting_key). NOT_FOUND; FAILED_PRECONDITION
+// while referred to by an active run or campaign, and of a model by snapshots.
 struct Delete {
   std::string kind;
   std::string key;
@@ -134,7 +143,11 @@ using Change =
     std::variant<PutBoard, PutPort, PutModel, PutDataset, PutSnapshot, PutEvaluation, PutJob,
                  TransitionRun, UpdateRun, CreateRun, AppendEpoch, AppendWarning, PutCommand,
                  PutDerived, PutUpload, PutSetting, Delete, Trash, Untrash, Purge, CreateCampaign,
-                 TransitionCampaign, UpdateCampaign, PutCampaignUnit, PutCampaignRound>;
+                 TransitionCampaign, UpdateCampaign, PutCampaignUnit, PutCampaignRound, PutAlert,
+                 PutAlertSettings, PutScopedSetting>;
+
+// Key of a setting by scope for Delete and model::Deleted.
+std::string scoped_setting_key(const model::Setting& which);
 
 struct Batch {
   std::vector<Change> changes;
@@ -199,6 +212,12 @@ class ControlStore {
   virtual Result<std::vector<model::CampaignEvent>> campaign_events(const Uuid& campaign) = 0;
   virtual Result<std::vector<model::CampaignUnit>> campaign_units(const Uuid& campaign) = 0;
   virtual Result<std::vector<model::CampaignRound>> campaign_rounds(const Uuid& campaign) = 0;
+  virtual Result<model::Alert> alert(const Uuid& id) = 0;
+  virtual Result<Page<model::Alert>> alerts(const ListQuery& q) = 0;
+  virtual Result<model::AlertSettings> alert_settings() = 0;  // NOT_FOUND: never changed
+  // By scope, target, key.
+  virtual Result<Page<model::Setting>> scoped_settings(const ListQuery& q) = 0;
+  virtual Result<model::Setting> scoped_setting(const model::Setting& which) = 0;
   virtual Result<std::vector<model::BoardCommand>> open_commands(
       const BoardUid& uid) = 0;  // intent, sent, unknown
   virtual Result<model::Upload> upload(const Uuid& id) = 0;

@@ -3519,6 +3519,20 @@ export enum Topic_Kind {
    * @generated from enum value: KIND_CAMPAIGNS = 8;
    */
   CAMPAIGNS = 8,
+
+  /**
+   * alerts, and their rules and silences
+   *
+   * @generated from enum value: KIND_ALERTS = 9;
+   */
+  ALERTS = 9,
+
+  /**
+   * settings by scope; what is unset comes as Deleted of kind "setting"
+   *
+   * @generated from enum value: KIND_SETTINGS = 10;
+   */
+  SETTINGS = 10,
 }
 
 /**

@@ -2102,6 +2102,13 @@ export declare type Run = Message<"odt.api.v1.Run"> & {
    * @generated from field: bool pinned = 80;
    */
   pinned: boolean;
+
+  /**
+   * of spec.hyper and spec: what was not asked for and came from the settings
+   *
+   * @generated from field: repeated odt.api.v1.RunSetting settings = 90;
+   */
+  settings: RunSetting[];
 };
 
 /**
@@ -2981,6 +2988,24 @@ export declare type Event = Message<"odt.api.v1.Event"> & {
      */
     value: CampaignEvent;
     case: "campaignEvent";
+  } | {
+    /**
+     * @generated from field: odt.api.v1.Alert alert = 24;
+     */
+    value: Alert;
+    case: "alert";
+  } | {
+    /**
+     * @generated from field: odt.api.v1.Setting setting = 25;
+     */
+    value: Setting;
+    case: "setting";
+  } | {
+    /**
+     * @generated from field: odt.api.v1.AlertSettings alert_settings = 27;
+     */
+    value: AlertSettings;
+    case: "alertSettings";
   } | { case: undefined; value?: undefined };
 };
 
@@ -3867,6 +3892,492 @@ export declare type CampaignRound = Message<"odt.api.v1.CampaignRound"> & {
 export declare const CampaignRoundSchema: GenMessage<CampaignRound>;
 
 /**
+ * How the webhook took the last change of an alert.
+ *
+ * @generated from message odt.api.v1.AlertDelivery
+ */
+export declare type AlertDelivery = Message<"odt.api.v1.AlertDelivery"> & {
+  /**
+   * @generated from field: odt.api.v1.AlertDelivery.State state = 1;
+   */
+  state: AlertDelivery_State;
+
+  /**
+   * of this change
+   *
+   * @generated from field: uint32 attempts = 2;
+   */
+  attempts: number;
+
+  /**
+   * of the last attempt
+   *
+   * @generated from field: string error = 3;
+   */
+  error: string;
+
+  /**
+   * of the last attempt
+   *
+   * @generated from field: int64 time_us = 4;
+   */
+  timeUs: bigint;
+
+  /**
+   * PENDING: of the next one
+   *
+   * @generated from field: int64 next_time_us = 5;
+   */
+  nextTimeUs: bigint;
+};
+
+/**
+ * Describes the message odt.api.v1.AlertDelivery.
+ * Use `create(AlertDeliverySchema)` to create a new message.
+ */
+export declare const AlertDeliverySchema: GenMessage<AlertDelivery>;
+
+/**
+ * @generated from enum odt.api.v1.AlertDelivery.State
+ */
+export enum AlertDelivery_State {
+  /**
+   * nothing to send: no webhook, or silenced
+   *
+   * @generated from enum value: STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * to be sent, or sent again
+   *
+   * @generated from enum value: STATE_PENDING = 1;
+   */
+  PENDING = 1,
+
+  /**
+   * @generated from enum value: STATE_DELIVERED = 2;
+   */
+  DELIVERED = 2,
+
+  /**
+   * given up; the next change, or TestWebhook with retry_dead, tries again
+   *
+   * @generated from enum value: STATE_DEAD = 3;
+   */
+  DEAD = 3,
+}
+
+/**
+ * Describes the enum odt.api.v1.AlertDelivery.State.
+ */
+export declare const AlertDelivery_StateSchema: GenEnum<AlertDelivery_State>;
+
+/**
+ * One for each rule and subject, for good: it fires again under the same id.
+ *
+ * @generated from message odt.api.v1.Alert
+ */
+export declare type Alert = Message<"odt.api.v1.Alert"> & {
+  /**
+   * UUIDv7
+   *
+   * @generated from field: bytes id = 1;
+   */
+  id: Uint8Array;
+
+  /**
+   * @generated from field: odt.api.v1.AlertRuleKind rule = 2;
+   */
+  rule: AlertRuleKind;
+
+  /**
+   * @generated from field: odt.api.v1.AlertState state = 3;
+   */
+  state: AlertState;
+
+  /**
+   * @generated from field: odt.api.v1.AlertSeverity severity = 4;
+   */
+  severity: AlertSeverity;
+
+  /**
+   * for people: the board's name, "disk"
+   *
+   * @generated from field: string subject = 5;
+   */
+  subject: string;
+
+  /**
+   * absent: of no board
+   *
+   * @generated from field: bytes board_uid = 6;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * run that it was last seen in
+   *
+   * @generated from field: bytes run_id = 7;
+   */
+  runId: Uint8Array;
+
+  /**
+   * as last seen
+   *
+   * @generated from field: odt.api.v1.Reason reason = 8;
+   */
+  reason?: Reason | undefined;
+
+  /**
+   * as last seen, in the threshold's unit
+   *
+   * @generated from field: sint64 value = 9;
+   */
+  value: bigint;
+
+  /**
+   * as it was then
+   *
+   * @generated from field: sint64 threshold = 10;
+   */
+  threshold: bigint;
+
+  /**
+   * how often the condition was seen: epochs, or times that it began
+   *
+   * @generated from field: uint32 count = 11;
+   */
+  count: number;
+
+  /**
+   * @generated from field: int64 first_time_us = 12;
+   */
+  firstTimeUs: bigint;
+
+  /**
+   * when it began to fire, now or the last time
+   *
+   * @generated from field: int64 fire_time_us = 13;
+   */
+  fireTimeUs: bigint;
+
+  /**
+   * seen
+   *
+   * @generated from field: int64 last_time_us = 14;
+   */
+  lastTimeUs: bigint;
+
+  /**
+   * 0: firing
+   *
+   * @generated from field: int64 resolve_time_us = 15;
+   */
+  resolveTimeUs: bigint;
+
+  /**
+   * why it is over
+   *
+   * @generated from field: string resolution = 16;
+   */
+  resolution: string;
+
+  /**
+   * 0: not acknowledged; forgotten when it fires again
+   *
+   * @generated from field: int64 ack_time_us = 17;
+   */
+  ackTimeUs: bigint;
+
+  /**
+   * @generated from field: string ack_by = 18;
+   */
+  ackBy: string;
+
+  /**
+   * @generated from field: string ack_note = 19;
+   */
+  ackNote: string;
+
+  /**
+   * by the silence that lasts longest; 0 or past: not silenced
+   *
+   * @generated from field: int64 silenced_until_time_us = 20;
+   */
+  silencedUntilTimeUs: bigint;
+
+  /**
+   * @generated from field: odt.api.v1.AlertDelivery delivery = 21;
+   */
+  delivery?: AlertDelivery | undefined;
+
+  /**
+   * @generated from field: odt.api.v1.Meta meta = 22;
+   */
+  meta?: Meta | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.Alert.
+ * Use `create(AlertSchema)` to create a new message.
+ */
+export declare const AlertSchema: GenMessage<Alert>;
+
+/**
+ * @generated from message odt.api.v1.AlertRule
+ */
+export declare type AlertRule = Message<"odt.api.v1.AlertRule"> & {
+  /**
+   * @generated from field: odt.api.v1.AlertRuleKind rule = 1;
+   */
+  rule: AlertRuleKind;
+
+  /**
+   * @generated from field: bool enabled = 2;
+   */
+  enabled: boolean;
+
+  /**
+   * @generated from field: sint64 threshold = 3;
+   */
+  threshold: bigint;
+
+  /**
+   * @generated from field: odt.api.v1.AlertSeverity severity = 4;
+   */
+  severity: AlertSeverity;
+
+  /**
+   * "s", "ppm", "epochs", "MB"; empty: the rule has no threshold
+   *
+   * @generated from field: string unit = 5;
+   */
+  unit: string;
+
+  /**
+   * of the threshold
+   *
+   * @generated from field: sint64 min = 6;
+   */
+  min: bigint;
+
+  /**
+   * @generated from field: sint64 max = 7;
+   */
+  max: bigint;
+
+  /**
+   * of the configuration file, or odtd's own
+   *
+   * @generated from field: sint64 default_threshold = 8;
+   */
+  defaultThreshold: bigint;
+
+  /**
+   * @generated from field: bool default_enabled = 9;
+   */
+  defaultEnabled: boolean;
+
+  /**
+   * by UpdateRule
+   *
+   * @generated from field: bool changed = 10;
+   */
+  changed: boolean;
+
+  /**
+   * what it watches
+   *
+   * @generated from field: string text = 11;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message odt.api.v1.AlertRule.
+ * Use `create(AlertRuleSchema)` to create a new message.
+ */
+export declare const AlertRuleSchema: GenMessage<AlertRule>;
+
+/**
+ * Until its time, alerts that it matches stay out of the webhook.
+ *
+ * @generated from message odt.api.v1.AlertSilence
+ */
+export declare type AlertSilence = Message<"odt.api.v1.AlertSilence"> & {
+  /**
+   * UUIDv7
+   *
+   * @generated from field: bytes id = 1;
+   */
+  id: Uint8Array;
+
+  /**
+   * UNSPECIFIED: any
+   *
+   * @generated from field: odt.api.v1.AlertRuleKind rule = 2;
+   */
+  rule: AlertRuleKind;
+
+  /**
+   * absent: any, and what is of no board
+   *
+   * @generated from field: bytes board_uid = 3;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * @generated from field: int64 until_time_us = 4;
+   */
+  untilTimeUs: bigint;
+
+  /**
+   * @generated from field: string note = 5;
+   */
+  note: string;
+
+  /**
+   * @generated from field: string created_by = 6;
+   */
+  createdBy: string;
+
+  /**
+   * @generated from field: int64 create_time_us = 7;
+   */
+  createTimeUs: bigint;
+};
+
+/**
+ * Describes the message odt.api.v1.AlertSilence.
+ * Use `create(AlertSilenceSchema)` to create a new message.
+ */
+export declare const AlertSilenceSchema: GenMessage<AlertSilence>;
+
+/**
+ * One for the daemon.
+ *
+ * @generated from message odt.api.v1.AlertSettings
+ */
+export declare type AlertSettings = Message<"odt.api.v1.AlertSettings"> & {
+  /**
+   * @generated from field: repeated odt.api.v1.AlertRule rules = 1;
+   */
+  rules: AlertRule[];
+
+  /**
+   * in force
+   *
+   * @generated from field: repeated odt.api.v1.AlertSilence silences = 2;
+   */
+  silences: AlertSilence[];
+
+  /**
+   * where it sends to, without credentials; empty: nowhere
+   *
+   * @generated from field: string webhook = 3;
+   */
+  webhook: string;
+
+  /**
+   * @generated from field: odt.api.v1.Meta meta = 4;
+   */
+  meta?: Meta | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.AlertSettings.
+ * Use `create(AlertSettingsSchema)` to create a new message.
+ */
+export declare const AlertSettingsSchema: GenMessage<AlertSettings>;
+
+/**
+ * A default for runs that do not say otherwise.
+ *
+ * @generated from message odt.api.v1.Setting
+ */
+export declare type Setting = Message<"odt.api.v1.Setting"> & {
+  /**
+   * @generated from field: odt.api.v1.SettingScope scope = 1;
+   */
+  scope: SettingScope;
+
+  /**
+   * BOARD_TYPE: "mps2_an505"; COHORT: label query; else empty
+   *
+   * @generated from field: string target = 2;
+   */
+  target: string;
+
+  /**
+   * BOARD
+   *
+   * @generated from field: bytes board_uid = 3;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * a field of HyperParams ("mu_weight", "rule", ...), or "resume_deadline_s"
+   *
+   * @generated from field: string key = 4;
+   */
+  key: string;
+
+  /**
+   * "2", "1/-1/-3" (thirds), "half-up", "on", as of SweepAxis
+   *
+   * @generated from field: string value = 5;
+   */
+  value: string;
+
+  /**
+   * @generated from field: odt.api.v1.Meta meta = 6;
+   */
+  meta?: Meta | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.Setting.
+ * Use `create(SettingSchema)` to create a new message.
+ */
+export declare const SettingSchema: GenMessage<Setting>;
+
+/**
+ * A value that a run took from the settings.
+ *
+ * @generated from message odt.api.v1.RunSetting
+ */
+export declare type RunSetting = Message<"odt.api.v1.RunSetting"> & {
+  /**
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * @generated from field: string value = 2;
+   */
+  value: string;
+
+  /**
+   * @generated from field: odt.api.v1.SettingScope scope = 3;
+   */
+  scope: SettingScope;
+
+  /**
+   * BOARD: the board's name then
+   *
+   * @generated from field: string target = 4;
+   */
+  target: string;
+};
+
+/**
+ * Describes the message odt.api.v1.RunSetting.
+ * Use `create(RunSettingSchema)` to create a new message.
+ */
+export declare const RunSettingSchema: GenMessage<RunSetting>;
+
+/**
  * @generated from enum odt.api.v1.Task
  */
 export enum Task {
@@ -4577,4 +5088,168 @@ export enum SweepStrategy {
  * Describes the enum odt.api.v1.SweepStrategy.
  */
 export declare const SweepStrategySchema: GenEnum<SweepStrategy>;
+
+/**
+ * What is watched. In brackets: unit of the threshold.
+ *
+ * @generated from enum odt.api.v1.AlertRuleKind
+ */
+export enum AlertRuleKind {
+  /**
+   * @generated from enum value: ALERT_RULE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * a board has been away for so long [s]
+   *
+   * @generated from enum value: ALERT_RULE_KIND_OFFLINE = 1;
+   */
+  OFFLINE = 1,
+
+  /**
+   * a running run made no progress for so long, or three of its epochs [s]
+   *
+   * @generated from enum value: ALERT_RULE_KIND_STUCK = 2;
+   */
+  STUCK = 2,
+
+  /**
+   * Held-out accuracy of an epoch is under the run's best by so much [ppm of the samples]; where there are no classes:
+   * the held-out loss is over the run's lowest by so much of it [ppm].
+   *
+   * @generated from enum value: ALERT_RULE_KIND_ACCURACY_DROP = 3;
+   */
+  ACCURACY_DROP = 3,
+
+  /**
+   * the board said so of so many epochs in a row [epochs]
+   *
+   * @generated from enum value: ALERT_RULE_KIND_DEAD_LAYER = 4;
+   */
+  DEAD_LAYER = 4,
+
+  /**
+   * saturated weights of the worst layer of an epoch [ppm of its weights]
+   *
+   * @generated from enum value: ALERT_RULE_KIND_SATURATION = 5;
+   */
+  SATURATION = 5,
+
+  /**
+   * frames of a minute with a wrong checksum [ppm]
+   *
+   * @generated from enum value: ALERT_RULE_KIND_CRC_RATE = 6;
+   */
+  CRC_RATE = 6,
+
+  /**
+   * free bytes under the data directory, or the store says that it is full [MB]
+   *
+   * @generated from enum value: ALERT_RULE_KIND_DISK = 7;
+   */
+  DISK = 7,
+
+  /**
+   * other firmware than most boards of the type, or rules than odtd [none]
+   *
+   * @generated from enum value: ALERT_RULE_KIND_FIRMWARE_SKEW = 8;
+   */
+  FIRMWARE_SKEW = 8,
+}
+
+/**
+ * Describes the enum odt.api.v1.AlertRuleKind.
+ */
+export declare const AlertRuleKindSchema: GenEnum<AlertRuleKind>;
+
+/**
+ * @generated from enum odt.api.v1.AlertSeverity
+ */
+export enum AlertSeverity {
+  /**
+   * @generated from enum value: ALERT_SEVERITY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: ALERT_SEVERITY_WARNING = 1;
+   */
+  WARNING = 1,
+
+  /**
+   * @generated from enum value: ALERT_SEVERITY_CRITICAL = 2;
+   */
+  CRITICAL = 2,
+}
+
+/**
+ * Describes the enum odt.api.v1.AlertSeverity.
+ */
+export declare const AlertSeveritySchema: GenEnum<AlertSeverity>;
+
+/**
+ * @generated from enum odt.api.v1.AlertState
+ */
+export enum AlertState {
+  /**
+   * @generated from enum value: ALERT_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: ALERT_STATE_FIRING = 1;
+   */
+  FIRING = 1,
+
+  /**
+   * by itself: the condition has ended
+   *
+   * @generated from enum value: ALERT_STATE_RESOLVED = 2;
+   */
+  RESOLVED = 2,
+}
+
+/**
+ * Describes the enum odt.api.v1.AlertState.
+ */
+export declare const AlertStateSchema: GenEnum<AlertState>;
+
+/**
+ * The most specific scope that sets a key wins: BOARD, COHORT, BOARD_TYPE, FLEET. Of several cohorts that a board is
+ * in: the query with the most terms, then the one set last.
+ *
+ * @generated from enum odt.api.v1.SettingScope
+ */
+export enum SettingScope {
+  /**
+   * @generated from enum value: SETTING_SCOPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: SETTING_SCOPE_FLEET = 1;
+   */
+  FLEET = 1,
+
+  /**
+   * @generated from enum value: SETTING_SCOPE_BOARD_TYPE = 2;
+   */
+  BOARD_TYPE = 2,
+
+  /**
+   * @generated from enum value: SETTING_SCOPE_COHORT = 3;
+   */
+  COHORT = 3,
+
+  /**
+   * @generated from enum value: SETTING_SCOPE_BOARD = 4;
+   */
+  BOARD = 4,
+}
+
+/**
+ * Describes the enum odt.api.v1.SettingScope.
+ */
+export declare const SettingScopeSchema: GenEnum<SettingScope>;
 
