@@ -163,7 +163,7 @@ bool nvm_choose(const app_t* app, app_nvm_head_t* h, odt_error_t* err) {
     if (h->image > limit - h->body) h->image = 0;
     h->body += h->image;
   }
-  if (h->sensor > limit - h->body) h->sensor = 0;
+  if (h->sensor > limit - h->body) h->sensor = h->sensor_crc = 0;
   h->body += h->sensor;
   return true;
 }

@@ -130,7 +130,12 @@ static void head_turn(app_t* app) {
   app_nvm_t* v = &app->nvm;
   const uint32_t slot = 1u - v->slot;
   uint8_t hash[32];
-  if (!content_hash(app, v->next.kind, hash) || memcmp(hash, v->next.hash, sizeof hash) != 0) {
+  app_nvm_head_t now;
+  nvm_measure(app, &now);
+  /* A capture may start meanwhile: its settings are part of the body. */
+  const bool sensor_changed = v->next.sensor > 0 && now.sensor_crc != v->next.sensor_crc;
+  if (sensor_changed || !content_hash(app, v->next.kind, hash) ||
+      memcmp(hash, v->next.hash, sizeof hash) != 0) {
     finish(app, "NVM: the content has changed meanwhile; the commit before it is still there");
     return;
   }

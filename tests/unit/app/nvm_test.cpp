@@ -1,6 +1,6 @@
 // Non-volatile memory: what is committed, when, and what comes back after a power cut between any
 // two bytes.
-#include "board_rig.h"
+#include "capture_rig.h"
 
 namespace odt::testing {
 namespace {
@@ -299,6 +299,37 @@ TEST(Nvm, ContentThatChangesUnderACommitIsNotCommitted) {
   EXPECT_EQ(status(rig).sequence(), 1u);
   rig.restart();
   EXPECT_TRUE(rig.hello().restored());
+}
+
+struct NvmCapture : Capture {};
+
+// How windows are made is content, too: other settings before the head is written.
+TEST_F(NvmCapture, SettingsThatChangeUnderACommitAreNotCommitted) {
+  RigNvm memory(kSize);
+  begin({.nvm = &memory});
+  ASSERT_FALSE(start().has_error());
+  ASSERT_EQ(commit_nvm(*rig, 1).nvm().sequence(), 1u);
+  const auto change_under = [&](std::uint32_t id, std::uint32_t stride, int turns) {
+    settings.set_stride_steps(stride);
+    ASSERT_FALSE(start().has_error());
+    pb::Request q;
+    q.mutable_nvm_commit()->set_commit_id(id);
+    ASSERT_GT(rig->request(q).accepted_ms(), 0u);
+    rig->turns(turns);
+    ASSERT_EQ(rig->app().nvm.sequence, 1u);
+    settings.set_stride_steps(stride + 1);
+    ASSERT_FALSE(start().has_error());
+    rig->settle();
+  };
+  for (int turns = 0; turns < 3; turns++) {
+    rig->events.clear();
+    change_under(static_cast<std::uint32_t>(10 + turns), 1, turns);
+    ASSERT_FALSE(rig->events.empty());
+    EXPECT_NE(rig->events.back().second.nvm().text().find("changed meanwhile"), std::string::npos)
+        << turns;
+    EXPECT_EQ(status(*rig).sequence(), 1u);
+  }
+  EXPECT_EQ(commit_nvm(*rig, 20).nvm().sequence(), 2u) << "without a change it is committed";
 }
 
 TEST(Nvm, WithoutMemoryItIsSaid) {
