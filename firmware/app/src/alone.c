@@ -6,7 +6,12 @@
  * sensor were made, too; after boot they are made again, and each one's class goes to the log, the
  * console and the LED. */
 
-enum { kVersion = 1, kMul = 20, kAdd = kMul + 4 * 8, kConsole = 64 };
+enum { kVersion = 1, kMost = 8, kMul = 20, kAdd = kMul + 4 * kMost, kConsole = 64 };
+
+/* The record has room for what device.options lets a request hold. */
+_Static_assert(sizeof((settings_t*)0)->mul == 4u * kMost, "CaptureStart.mul");
+_Static_assert(sizeof((settings_t*)0)->add == 8u * kMost, "CaptureStart.add");
+_Static_assert(kAdd + 8 * kMost <= ALONE_SETTINGS, "the record is longer than its room");
 
 static void put_u64(uint8_t* p, uint64_t v) {
   put_u32(p, (uint32_t)v);
@@ -38,7 +43,7 @@ bool alone_settings(app_t* app, uint8_t out[ALONE_SETTINGS]) {
 void alone_begin(app_t* app, const uint8_t in[ALONE_SETTINGS]) {
   settings_t s;
   memset(&s, 0, sizeof s);
-  if (in[0] != kVersion || in[4] > 8 || in[5] > 8) {
+  if (in[0] != kVersion || in[4] > kMost || in[5] > kMost) {
     app_log(app, 3, "the sensor's settings that were committed are of another version");
     return;
   }

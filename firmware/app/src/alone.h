@@ -12,9 +12,8 @@
  * n_add, trigger, trigger_channel, u32 window_steps, stride_steps, trigger_level, i32 mul[8],
  * i64 add[8], 12 bytes 0. */
 #define ALONE_SETTINGS 128u
-#define ALONE_SAY_MS                                                          \
-  1000u /* from line to line; the LED (on: another class than 0) has no limit \
-         */
+/* From line to line; the LED (on: another class than 0) has no limit. */
+#define ALONE_SAY_MS 1000u
 
 /* False: the board makes no windows, or none that have a class. */
 bool alone_settings(app_t* app, uint8_t out[ALONE_SETTINGS]);
