@@ -5,6 +5,10 @@
 
 #include "coder.h"
 
+enum { kRoom = 4096 };
+_Static_assert(sizeof(odt_device_v1_Request) <= kRoom, "a request's structure");
+_Static_assert(sizeof(odt_device_v1_Response) <= kRoom, "a response's structure");
+
 uint32_t coder_again(const char* name, const uint8_t* in, uint32_t n, uint8_t* out,
                      uint32_t limit) {
   static const struct {
@@ -25,7 +29,7 @@ uint32_t coder_again(const char* name, const uint8_t* in, uint32_t n, uint8_t* o
                  {"JobChanged", &odt_device_v1_JobChanged_coder},
                  {"EvalResult", &odt_device_v1_EvalResult_coder},
                  {"NvmCommitted", &odt_device_v1_NvmCommitted_coder}};
-  alignas(8) uint8_t structure[4096];
+  alignas(8) uint8_t structure[kRoom];
   for (uint32_t i = 0; i < sizeof kTables / sizeof kTables[0]; i++) {
     if (strcmp(kTables[i].name, name) != 0) continue;
     memset(structure, 0, sizeof structure);
