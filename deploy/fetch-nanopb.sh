@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts nanopb's C runtime (pb.h, pb_common, pb_encode, pb_decode) into a folder of the build tree.
-# Debian ships only the generator as a binary, so the sources come from its source package, through
+# Puts pb.h, the header that nanopb's generated ones include, into a folder of the build tree.
+# Debian ships only the generator as a binary, so it comes from its source package, through
 # a private source list: nothing of the system's apt configuration changes, no root is needed.
 #
 # usage: fetch-nanopb.sh FOLDER
@@ -11,7 +11,7 @@ package=nanopb
 version=0.4.7-2
 upstream=0.4.7
 tarball=nanopb_$upstream.orig.tar.gz
-files="pb.h pb_common.h pb_common.c pb_encode.h pb_encode.c pb_decode.h pb_decode.c"
+files="pb.h"
 
 die() {
   printf 'fetch-nanopb: %s\n' "$1" >&2

@@ -1,16 +1,16 @@
-# nanopb's headers (fetched at build time from Debian's source package, never committed) and what its generator
+# nanopb's header pb.h (fetched at build time from Debian's source package, never committed) and what its generator
 # makes of odt/device/v1. Included by the host build and by the cross build of firmware/arm.
 get_filename_component(ODT_REPO_DIR "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 set(ODT_NANOPB_DIR "${ODT_REPO_DIR}/build/nanopb" CACHE PATH
-  "nanopb C sources; fetched by deploy/fetch-nanopb.sh where they are missing")
+  "Folder of nanopb's pb.h; fetched by deploy/fetch-nanopb.sh where it is missing")
 
 if(NOT EXISTS "${ODT_NANOPB_DIR}/VERSION")
-  message(STATUS "Fetching nanopb's sources into ${ODT_NANOPB_DIR}")
+  message(STATUS "Fetching nanopb's pb.h into ${ODT_NANOPB_DIR}")
   execute_process(COMMAND "${ODT_REPO_DIR}/deploy/fetch-nanopb.sh" "${ODT_NANOPB_DIR}"
     RESULT_VARIABLE fetched)
   if(NOT fetched EQUAL 0)
-    message(FATAL_ERROR "nanopb's sources are missing: run deploy/fetch-nanopb.sh ${ODT_NANOPB_DIR} "
-      "(needs the network once), or set ODT_NANOPB_DIR to a folder that holds them")
+    message(FATAL_ERROR "nanopb's pb.h is missing: run deploy/fetch-nanopb.sh ${ODT_NANOPB_DIR} "
+      "(needs the network once), or set ODT_NANOPB_DIR to a folder that holds it")
   endif()
 endif()
 
