@@ -55,9 +55,24 @@ std::uint32_t number32(std::string_view b, std::size_t at, bool big) {
 struct Extent {
   std::size_t size_at = 0, data_at = 0;  // of the data chunk; 0: none found
   std::uint64_t says = 0, has = 0, riff_says = 0;
+  bool empty = false;  // a finished file without samples; what follows is other chunks
   // As sox and ffmpeg write into a pipe, or a recorder that was switched off.
-  bool unknown() const { return says >= 0x7FFFF000 || (says == 0 && has > 0); }
+  bool unknown() const { return says >= 0x7FFFF000 || (says == 0 && has > 0 && !empty); }
 };
+
+// Whether chunks fill a RIFF file from `at` to the end that its header promises: samples would not.
+bool only_chunks(std::string_view b, std::size_t at, std::uint64_t riff_says, bool big) {
+  const std::uint64_t end = riff_says + 8;
+  if (riff_says >= 0x7FFFF000 || end <= at || end > b.size()) return false;
+  while (at + 8 <= end) {
+    for (const char c : b.substr(at, 4))
+      if (c < ' ' || c > '~') return false;
+    const std::uint64_t length = number32(b, at + 4, big);
+    if (length > end - at - 8) return false;
+    at += 8 + length + (length & 1);
+  }
+  return at >= end;  // some leave the last chunk's padding out
+}
 
 Extent find_samples(std::string_view b) {
   const bool big = b.substr(0, 4) == "RIFX", wide = b.substr(0, 4) == "RF64";
@@ -78,6 +93,7 @@ Extent find_samples(std::string_view b) {
       e.data_at = at + 8;
       e.says = wide && length == 0xFFFFFFFF ? wide_data : length;
       e.has = b.size() - e.data_at;
+      e.empty = e.says == 0 && only_chunks(b, e.data_at, e.riff_says, big);
       break;
     }
     if (length > b.size() - at - 8) break;
@@ -145,6 +161,7 @@ Result<WavClip> read_wav(std::string_view bytes, const std::string& name, double
       bytes.substr(8, 4) != "WAVE")
     return bad(name, "not a WAV file");
   const Extent extent = find_samples(bytes);
+  if (extent.empty) return bad(name, "no samples");  // libsndfile takes the chunks for some
   std::string patched;
   if (extent.data_at != 0 && extent.unknown() && magic != "RF64") {
     patched = bytes;

@@ -157,6 +157,32 @@ TEST(WavReaderTest, FilesWithoutALengthAreTakenToTheirEnd) {
   }
 }
 
+// An empty recording's other chunks are no samples; samples behind a length of 0 are.
+TEST(WavReaderTest, ChunksBehindAnEmptyRecordingAreNoSamples) {
+  const auto with_riff_size = [](std::string file) {
+    const auto size = static_cast<std::uint32_t>(file.size() - 8);
+    std::memcpy(file.data() + 4, &size, 4);
+    return file;
+  };
+  const auto chunk = [](const char* id, const std::string& body) {
+    std::string out = id;
+    put<std::uint32_t>(out, static_cast<std::uint32_t>(body.size()));
+    return out + body + std::string(body.size() % 2, '\0');
+  };
+  const std::string empty = wav(1, 1, 8000, 16, "");
+  const std::string list = chunk("LIST", "INFOISFT" + std::string("\x05\0\0\0Lavf\0\0", 10));
+  const std::string id3 = chunk("id3 ", "ID3\x04 an odd length");
+  EXPECT_EQ(refusal(empty), "a.wav: no samples");
+  EXPECT_EQ(refusal(with_riff_size(empty + list)), "a.wav: no samples");
+  EXPECT_EQ(refusal(with_riff_size(empty + id3 + list)), "a.wav: no samples");
+  EXPECT_EQ(refusal(with_riff_size(empty + list) + "behind it"), "a.wav: no samples");
+  // A recorder that brought its RIFF size up to date, but not its data's.
+  const auto x = chirp(100, 1000);
+  const auto clip = read_wav(with_riff_size(empty + bytes_of(x)), "a.wav", 0);
+  ASSERT_TRUE(clip.ok()) << clip.status();
+  EXPECT_EQ(clip->samples.size(), x.size());
+}
+
 TEST(SpectrogramTest, ASineIsOneBandAtItsLevel) {
   SpectrogramOptions o;
   o.mel = false;
