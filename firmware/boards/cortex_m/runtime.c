@@ -3,11 +3,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef uint32_t __attribute__((may_alias, aligned(1))) word_t;
+#include "divide.h"
+
 #ifdef __ARM_FEATURE_UNALIGNED
 #define UNALIGNED 1
+typedef uint32_t __attribute__((may_alias, aligned(1))) word_t;
 #else
 #define UNALIGNED 0 /* then only aligned ones are touched */
+typedef uint32_t __attribute__((may_alias)) word_t;
 #endif
 
 /* The compiler must not make calls of these functions out of their loops; pointers stay pointers.
@@ -81,60 +84,23 @@ typedef uint64_t __attribute__((vector_size(16))) quotient_t;
 BASE quotient_t __aeabi_uldivmod(uint64_t n, uint64_t d);
 BASE quotient_t __aeabi_ldivmod(int64_t n, int64_t d);
 
-static uint32_t zeros(uint64_t v) {
-  uint32_t high = (uint32_t)(v >> 32);
-  return high != 0 ? (uint32_t)__builtin_clz(high)
-                   : 32u + (uint32_t)__builtin_clz((uint32_t)v | 1u);
-}
-
 #ifdef __ARM_FEATURE_IDIV
-/* high < d: the quotient has 32 bits, which come in two digits of 16. */
-static uint32_t two_digits(uint32_t high, uint32_t low, uint32_t d, uint32_t* rest) {
-  uint32_t q = 0, shift = (uint32_t)__builtin_clz(d);
-  uint64_t n = ((uint64_t)high << 32 | low) << shift;
-  high = (uint32_t)(n >> 32);
-  low = (uint32_t)n;
-  d <<= shift;
-  for (int i = 0; i < 2; i++) {
-    uint32_t digit = high / (d >> 16); /* at most 2 too large */
-    uint64_t part = (uint64_t)high << 16 | low >> 16, product = (uint64_t)digit * d;
-    for (; product > part; digit--) product -= d;
-    high = (uint32_t)(part - product);
-    low <<= 16;
-    q = q << 16 | digit;
-  }
-  *rest = high >> shift;
-  return q;
-}
+#define DIGITS 1
+#else
+#define DIGITS 0
 #endif
 
 ALONE BASE quotient_t __aeabi_uldivmod(uint64_t n, uint64_t d) {
-  uint64_t q = 0;
-  if (n <= UINT32_MAX && d <= UINT32_MAX) {
-    uint32_t n32 = (uint32_t)n, d32 = (uint32_t)d, q32 = n32 / d32;
-    return (quotient_t){q32, n32 - q32 * d32};
-  }
-#ifdef __ARM_FEATURE_IDIV
-  if (d <= UINT32_MAX) {
-    uint32_t high = (uint32_t)(n >> 32), d32 = (uint32_t)d, q32 = high / d32, rest;
-    q = two_digits(high - q32 * d32, (uint32_t)n, d32, &rest);
-    return (quotient_t){(uint64_t)q32 << 32 | q, rest};
-  }
-#endif
-  int32_t shift = (int32_t)(zeros(d) - zeros(n));
-  if (shift >= 0) d <<= shift;
-  for (; shift >= 0; shift--, d >>= 1) {
-    q <<= 1;
-    if (n < d) continue;
-    n -= d;
-    q |= 1u;
-  }
-  return (quotient_t){q, n};
+  divided_t r = divide_unsigned(n, d, DIGITS);
+  return (quotient_t){r.quotient, r.rest};
+}
+
+static inline divided_t call(uint64_t n, uint64_t d) {
+  quotient_t r = __aeabi_uldivmod(n, d);
+  return (divided_t){r[0], r[1]};
 }
 
 ALONE BASE quotient_t __aeabi_ldivmod(int64_t n, int64_t d) {
-  uint64_t u = n < 0 ? 0u - (uint64_t)n : (uint64_t)n, v = d < 0 ? 0u - (uint64_t)d : (uint64_t)d;
-  quotient_t r = __aeabi_uldivmod(u, v);
-  uint64_t q = (n ^ d) < 0 ? 0u - r[0] : r[0], rest = n < 0 ? 0u - r[1] : r[1];
-  return (quotient_t){q, rest};
+  divided_t r = divide_signed(n, d, call);
+  return (quotient_t){r.quotient, r.rest};
 }
