@@ -4,8 +4,6 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
-#include "odt/odt.h"
-
 namespace odt::compiler {
 namespace {
 
@@ -66,8 +64,7 @@ const std::vector<BoardFigures>& boards() {
       b.arena_bytes = l.arena_bytes;
       b.flash_bytes = l.flash_bytes;
       const auto has = [&l](const char* part) { return !absl::StrContains(l.without, part); };
-      b.limits = {l.max_ops,     l.max_layers, l.max_classes, has("CONV"),
-                  has("GRAPHS"), has("APT"),   has("DFP16")};
+      b.limits = {l.max_ops, l.max_layers, l.max_classes, has("CONV"), has("GRAPHS"), has("DFP16")};
       set_core(l.cpu, b);
       out.push_back(b);
     }

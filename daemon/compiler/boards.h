@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "odt/odt.h"
 
 namespace odt::compiler {
 
@@ -13,8 +14,9 @@ const char* kernels_name(Kernels kernels);
 
 // What a board's firmware takes (odt/odt.h); boards that save flash have less.
 struct BoardLimits {
-  std::uint32_t ops = 64, layers = 16, classes = 128;  // of an image; layers: trainable ones
-  bool conv = true, graphs = true, apt = true, dfp16 = true;
+  // Of an image; layers: trainable ones.
+  std::uint32_t ops = ODT_MAX_OPS, layers = ODT_MAX_LAYERS, classes = ODT_MAX_CLASSES;
+  bool conv = true, graphs = true, dfp16 = true;
 };
 
 // What of a board decides whether a model fits and how long it trains there.

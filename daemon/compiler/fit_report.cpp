@@ -157,15 +157,10 @@ json choice_json(const FitChoice& f, std::uint64_t arena) {
 }
 
 // The first way with whole samples, resident or streamed; null: none was asked for.
-json plain_json(const FitReport& report, bool streamed) {
+const FitWay* plain(const FitReport& report, bool streamed) {
   for (const FitWay& way : report.ways)
-    if (way.form == FitForm::kSamples && way.streamed == streamed) return ram_json(way.ram);
+    if (way.form == FitForm::kSamples && way.streamed == streamed) return &way;
   return nullptr;
-}
-bool plain_fits(const FitReport& report, bool streamed, std::uint64_t arena) {
-  for (const FitWay& way : report.ways)
-    if (way.form == FitForm::kSamples && way.streamed == streamed) return way.fits(arena);
-  return false;
 }
 
 json layers_json(const Compiled& c, const BoardFigures& board, const FitWay& way) {
@@ -261,6 +256,7 @@ std::string fit_json(const Compiled& c, const BoardFigures& board, const FitRequ
     mild["step_s"] = report.mild_time.step_s;
     mild["epoch_s"] = report.mild_time.epoch_s;
   }
+  const FitWay *resident = plain(report, false), *streamed = plain(report, true);
   const json out = {{"format", "odt-fit-1"},
                     {"model", shown(c.network.name)},
                     {"board", board.name},
@@ -272,10 +268,10 @@ std::string fit_json(const Compiled& c, const BoardFigures& board, const FitRequ
                     {"train_samples", r.train},
                     {"heldout_samples", r.heldout},
                     {"layers", layers_json(c, board, way)},
-                    {"resident", plain_json(report, false)},
-                    {"streamed", plain_json(report, true)},
-                    {"fits_resident", plain_fits(report, false, arena)},
-                    {"fits_streamed", plain_fits(report, true, arena)},
+                    {"resident", resident ? ram_json(resident->ram) : json()},
+                    {"streamed", streamed ? ram_json(streamed->ram) : json()},
+                    {"fits_resident", resident && resident->fits(arena)},
+                    {"fits_streamed", streamed && streamed->fits(arena)},
                     {"ways", ways},
                     {"chosen", report.chosen ? way_json(*report.chosen, arena) : json()},
                     {"mild", mild},

@@ -11,12 +11,9 @@
 namespace odt::compiler {
 namespace {
 
-std::uint64_t align8(std::uint64_t n) { return (n + 7) & ~std::uint64_t{7}; }
+using data::align8;
 
 bool guarded(const FitRequest& r) { return r.guard && r.heldout > 0; }
-
-// At the end of a resident frozen set: what it was made of.
-constexpr std::uint64_t kSourceBytes = 64;
 
 // Targets that stand where a sample's label stands otherwise: an autoencoder's are its inputs,
 // which frozen outputs do not have.
@@ -125,7 +122,7 @@ Result<FitRam> ram_of(const Compiled& c, const std::string& file, const FitReque
   if (way.streamed) {
     ram.samples = bytes_of(way.batch) + (measured ? confusion : 0);
   } else {
-    const std::uint64_t source = way.form == FitForm::kSamples ? 0 : kSourceBytes;
+    const std::uint64_t source = way.form == FitForm::kSamples ? 0 : data::kSourceBytes;
     ram.samples = align8(2ull * r.train) + align8(bytes_of(r.train) + source);
     if (r.heldout > 0) ram.samples += align8(bytes_of(r.heldout) + source);
     if (r.evaluate) ram.samples += one_sample;

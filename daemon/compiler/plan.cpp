@@ -11,13 +11,6 @@ namespace odt::compiler {
 
 namespace {
 
-// 4-byte aligned copy: odt_model_open reads in place.
-std::vector<std::uint32_t> aligned(const std::string& image) {
-  std::vector<std::uint32_t> words((image.size() + 3) / 4);
-  std::copy(image.begin(), image.end(), reinterpret_cast<char*>(words.data()));
-  return words;
-}
-
 Status failed(const std::string& file, const odt_error_t& e) {
   const std::string text =
       absl::StrCat(file, ": model image: ", e.what != nullptr ? e.what : "malformed",
@@ -26,16 +19,29 @@ Status failed(const std::string& file, const odt_error_t& e) {
   return Status(static_cast<absl::StatusCode>(e.status), text);
 }
 
+struct Opened {
+  std::vector<std::uint32_t> words;  // 4-byte aligned copy: the model is read in place
+  odt_model_t model{};
+};
+
+Status open_model(const std::string& image, const std::string& file, Opened& out) {
+  out.words.resize((image.size() + 3) / 4);
+  std::copy(image.begin(), image.end(), reinterpret_cast<char*>(out.words.data()));
+  odt_error_t error{};
+  if (odt_model_open(&out.model, out.words.data(), static_cast<std::uint32_t>(image.size()),
+                     &error) != ODT_OK)
+    return failed(file, error);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file, std::uint8_t k,
                                std::uint16_t batch) {
-  const auto words = aligned(image);
-  odt_model_t model{};
+  Opened opened;
+  ODT_TRY(open_model(image, file, opened));
+  const odt_model_t& model = opened.model;
   odt_error_t error{};
-  if (odt_model_open(&model, words.data(), static_cast<std::uint32_t>(image.size()), &error) !=
-      ODT_OK)
-    return failed(file, error);
   odt_run_spec_t spec{};
   const bool dfp16 = model.arith == ODT_ARITH_DFP16;  // has no k
   spec.rule_set = dfp16 ? ODT_RULE_DFP16 : ODT_RULE_NITI;
@@ -79,12 +85,9 @@ Result<MemoryTable> plan_table(const std::string& image, const std::string& file
 }
 
 Result<ImageParts> parts_of(const std::string& image, const std::string& file) {
-  const auto words = aligned(image);
-  odt_model_t model{};
-  odt_error_t error{};
-  if (odt_model_open(&model, words.data(), static_cast<std::uint32_t>(image.size()), &error) !=
-      ODT_OK)
-    return failed(file, error);
+  Opened opened;
+  ODT_TRY(open_model(image, file, opened));
+  const odt_model_t& model = opened.model;
   ImageParts parts;
   parts.ops = model.n_ops;
   parts.layers = model.n_layers;

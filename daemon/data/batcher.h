@@ -56,4 +56,9 @@ constexpr std::uint64_t samples_bytes(std::uint64_t count, std::uint64_t sample_
   return 16 + (count * label_len + 3) / 4 * 4 + count * sample_bytes;
 }
 
+// Regions of a board's arena begin at multiples of 8.
+constexpr std::uint64_t align8(std::uint64_t n) { return (n + 7) & ~std::uint64_t{7}; }
+// At the end of a resident frozen set: what it was made of.
+inline constexpr std::uint64_t kSourceBytes = 64;
+
 }  // namespace odt::data

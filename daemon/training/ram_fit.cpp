@@ -9,6 +9,8 @@
 namespace odt::training {
 namespace {
 
+using data::align8;
+
 // Capability bits (proto/README.md, Session).
 constexpr std::uint32_t kCapResident = 1u << 2, kCapStreamed = 1u << 3;
 
@@ -18,16 +20,11 @@ std::uint64_t product(const std::vector<std::uint32_t>& shape) {
   return shape.empty() ? 0 : n;
 }
 
-std::uint64_t align8(std::uint64_t n) { return (n + 7) & ~std::uint64_t{7}; }
-
 bool known(const model::RamPlan& ram) { return ram.work_8 != 0 && ram.weights_k8 != 0; }
 
 std::uint64_t image_bytes(const model::Model& model, Form form) {
   return form == Form::kTail ? model.tail.image_bytes : model.image_bytes;
 }
-
-// At the end of a resident frozen set: what it was made of.
-constexpr std::uint64_t kSourceBytes = 64;
 
 // What one more sample in a batch costs: kept activations with their masks, and two deltas.
 std::uint64_t bytes_per_sample(const model::Model& model) {
@@ -195,7 +192,7 @@ RamNeed ram_need(const model::Model& model, const SampleCounts& counts, const Pl
     need.samples = bytes_of(place.batch) + (measured ? confusion : 0);
   } else {
     need.trainer += align8(2ull * counts.train);  // the order
-    const std::uint64_t source = place.form == Form::kRaw ? 0 : kSourceBytes;
+    const std::uint64_t source = place.form == Form::kRaw ? 0 : data::kSourceBytes;
     need.samples = align8(bytes_of(counts.train) + source);
     if (counts.heldout != 0) need.samples += align8(bytes_of(counts.heldout) + source);
     if (counts.evaluate) need.samples += one_sample;
