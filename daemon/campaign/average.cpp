@@ -15,7 +15,7 @@ using data::StoredLayer;
 using data::StoredWeights;
 
 constexpr int kMostExponentSpread = 16;
-constexpr std::uint8_t kDfp16 = 4, kBlocked = 5;
+constexpr std::uint8_t kDfp16 = 4;
 
 Status refuse(const std::string& text, const char* reason, const char* remedy) {
   return with_reason(absl::FailedPreconditionError("weights cannot be averaged: " + text), reason,
@@ -153,7 +153,7 @@ Status check_same(const StoredWeights& a, const StoredWeights& b) {
                   "LAYERS_DIFFER", "Average weights of one model.");
   for (std::size_t n = 0; n < a.layers.size(); ++n) {
     const StoredLayer &x = a.layers[n], &y = b.layers[n];
-    if (x.dtype == kBlocked || y.dtype == kBlocked)
+    if (x.blocked() || y.blocked())
       return refuse(absl::StrCat("layer ", n, " has an exponent for each output"), "BLOCKED",
                     "Train without --blocked.");
     if (x.kind != y.kind || x.dfp16() != y.dfp16() || x.values.size() != y.values.size() ||

@@ -25,7 +25,7 @@ struct Compiled {
   std::string image;     // ODTM, checked by firmware/odt itself
   std::string manifest;  // JSON, see compiler/README.md
   std::string tail;      // image of the trainable part alone (compiler/tail.h), or empty
-  MemoryTable ram, tail_ram;
+  model::RamPlan ram, tail_ram;
   std::uint32_t tail_sample_bytes = 0;  // frozen outputs of one sample
 };
 

@@ -40,7 +40,7 @@ Values values_of_layer(const Layer& layer, const data::StoredLayer& s) {
     const std::int32_t m = s.values[i];
     if (s.dfp16()) {
       const std::size_t o = layer.kind == LayerKind::kConv ? i / (s.values.size() / n) : i % n;
-      out.weights.push_back(std::ldexp(m, s.dtype == 5 ? s.exponents[o] : s.k));
+      out.weights.push_back(std::ldexp(m, s.blocked() ? s.exponents[o] : s.k));
       continue;
     }
     const std::int32_t w = view(m, s.k);

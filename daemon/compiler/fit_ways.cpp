@@ -32,14 +32,7 @@ std::uint64_t samples_bytes(const Compiled& c, FitForm form, std::uint64_t count
   return align8(data::samples_bytes(count, length, labels_of(net, form)));
 }
 
-std::uint64_t work_bytes(const MemoryTable& t, std::uint32_t batch) {
-  if (batch <= 1) return t.work_1;
-  if (batch <= 2) return t.work_2;
-  if (batch <= 4) return t.work_4;
-  return t.work_8 + ((batch + 7ull) / 8 - 1) * t.work_per_8;
-}
-
-const MemoryTable& table_of(const Compiled& c, FitForm form) {
+const model::RamPlan& table_of(const Compiled& c, FitForm form) {
   return form == FitForm::kTail ? c.tail_ram : c.ram;
 }
 const std::string& image_of(const Compiled& c, FitForm form) {
@@ -103,16 +96,16 @@ std::vector<FitWay> ways_of(const Compiled& c, const FitRequest& r, std::uint16_
 
 Result<FitRam> ram_of(const Compiled& c, const std::string& file, const FitRequest& r,
                       const FitWay& way) {
-  const MemoryTable& table = table_of(c, way.form);
+  const model::RamPlan& table = table_of(c, way.form);
   MemoryPlan plan;
   ODT_ASSIGN(plan,
              plan_memory(image_of(c, way.form), file, static_cast<std::uint8_t>(way.k), way.batch));
   FitRam ram;
   ram.image = align8(image_of(c, way.form).size());
-  ram.weights = way.k <= 8 ? c.ram.weights_k8 : c.ram.weights_k15;
+  ram.weights = way.k <= 8 ? c.ram.weights_k8 : c.ram.weights_k16;
   ram.best = guarded(r) && !way.best_on_host ? ram.weights : 0;
   ram.activations = plan.activation_bytes;
-  ram.gradients = work_bytes(table, way.batch) - plan.activation_bytes;
+  ram.gradients = table.work_bytes(way.batch) - plan.activation_bytes;
   const bool measured = r.evaluate || r.heldout > 0;
   const std::uint64_t classes = c.network.n_classes();
   const std::uint64_t confusion =
@@ -128,7 +121,7 @@ Result<FitRam> ram_of(const Compiled& c, const std::string& file, const FitReque
     if (r.evaluate) ram.samples += one_sample;
   }
   // Before training samples are evaluated, one at a time.
-  const std::uint64_t first = ram.image + c.ram.weights_k8 + work_bytes(table, 1) + one_sample;
+  const std::uint64_t first = ram.image + c.ram.weights_k8 + table.work_bytes(1) + one_sample;
   if (measured && ram.total() < first) ram.samples += first - ram.total();
   return ram;
 }

@@ -74,8 +74,8 @@ json plan_json(const MemoryPlan& p) {
           {"total_bytes", p.total_bytes}};
 }
 
-json table_json(const MemoryTable& t) {
-  return {{"weights_k8", t.weights_k8}, {"weights_k15", t.weights_k15}, {"work_1", t.work_1},
+json table_json(const model::RamPlan& t) {
+  return {{"weights_k8", t.weights_k8}, {"weights_k15", t.weights_k16}, {"work_1", t.work_1},
           {"work_2", t.work_2},         {"work_4", t.work_4},           {"work_8", t.work_8},
           {"work_per_8", t.work_per_8}};
 }
@@ -119,7 +119,7 @@ std::int64_t accumulator_bound(const Network& net, const Layer& l) {
 }
 
 std::string write_manifest(const Network& net, const std::string& image, const std::string& onnx,
-                           const MemoryPlan& k8, const MemoryPlan& k15, const MemoryTable& table,
+                           const MemoryPlan& k8, const MemoryPlan& k15, const model::RamPlan& table,
                            const Tail& tail) {
   json layers = json::array();
   std::uint32_t trainable = 0;

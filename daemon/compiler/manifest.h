@@ -18,7 +18,7 @@ std::int64_t accumulator_bound(const Network& net, const Layer& layer);
 // Manifest of a compiled network (compiler/README.md): sorted keys, so equal models give equal
 // bytes.
 std::string write_manifest(const Network& net, const std::string& image, const std::string& onnx,
-                           const MemoryPlan& k8, const MemoryPlan& k15, const MemoryTable& table,
+                           const MemoryPlan& k8, const MemoryPlan& k15, const model::RamPlan& table,
                            const Tail& tail);
 
 }  // namespace odt::compiler

@@ -62,8 +62,8 @@ Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file
                     plan.total_bytes};
 }
 
-Result<MemoryTable> plan_table(const std::string& image, const std::string& file) {
-  MemoryTable table;
+Result<model::RamPlan> plan_table(const std::string& image, const std::string& file) {
+  model::RamPlan table;
   MemoryPlan plan;
   const std::pair<std::uint16_t, std::uint32_t*> batches[] = {
       {1, &table.work_1}, {2, &table.work_2}, {4, &table.work_4}, {8, &table.work_8}};
@@ -80,7 +80,7 @@ Result<MemoryTable> plan_table(const std::string& image, const std::string& file
     table.work_per_8 = std::max(table.work_per_8, (more + eights - 2u) / (eights - 1u));
   }
   ODT_ASSIGN(plan, plan_memory(image, file, 15));
-  table.weights_k15 = plan.weights_bytes;
+  table.weights_k16 = plan.weights_bytes;
   return table;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "model/library.h"
 
 namespace odt::compiler {
 
@@ -19,12 +20,7 @@ Result<MemoryPlan> plan_memory(const std::string& image, const std::string& file
 
 // What the arena takes whatever the run is: one copy of weights + a second with guard + work at the
 // batch + 2 bytes for each resident sample. Exact at these batches and at multiples of 8.
-struct MemoryTable {
-  std::uint32_t weights_k8 = 0, weights_k15 = 0;
-  std::uint32_t work_1 = 0, work_2 = 0, work_4 = 0, work_8 = 0;
-  std::uint32_t work_per_8 = 0;  // for each 8 samples more
-};
-Result<MemoryTable> plan_table(const std::string& image, const std::string& file);
+Result<model::RamPlan> plan_table(const std::string& image, const std::string& file);
 
 // What an image asks of a board's firmware (compiler/boards.h, BoardLimits).
 struct ImageParts {

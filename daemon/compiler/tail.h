@@ -13,7 +13,7 @@ namespace odt::compiler {
 struct Tail {
   std::string image;  // ODTM tail image (proto/README.md); empty: there is none
   std::uint32_t values = 0, value_bytes = 0;  // frozen outputs of one sample
-  MemoryTable ram;
+  model::RamPlan ram;
 };
 
 // Empty image: nothing is computed in front of the first trainable layer, several tensors lead

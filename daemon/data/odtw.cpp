@@ -84,7 +84,7 @@ class Reader {
     const bool there = (l.dtype == 1 ? values<std::int8_t>(n_weights, l.values)
                                      : values<std::int16_t>(n_weights, l.values)) &&
                        values<std::int32_t>(n_offsets, l.offsets) &&
-                       (l.dtype != 5 || values<std::int8_t>(n_offsets, l.exponents));
+                       (!l.blocked() || values<std::int8_t>(n_offsets, l.exponents));
     return there ? absl::OkStatus() : wrong("truncated");
   }
 
@@ -125,7 +125,7 @@ void write_layer(const StoredLayer& l, Writer& w) {
   else
     w.values<std::int16_t>(l.values);
   w.values<std::int32_t>(l.offsets);
-  if (l.dtype == 5) w.values<std::int8_t>(l.exponents);
+  if (l.blocked()) w.values<std::int8_t>(l.exponents);
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ struct StoredLayer {
   std::vector<std::int32_t> offsets;
   std::vector<std::int8_t> exponents;  // blocked: per output
 
+  bool conv() const { return kind == 2; }
   bool dfp16() const { return dtype >= 4; }
+  bool blocked() const { return dtype == 5; }
   bool operator==(const StoredLayer&) const = default;
 };
 

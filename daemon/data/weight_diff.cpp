@@ -10,7 +10,6 @@ namespace odt::data {
 namespace {
 
 constexpr int kMostShift = 40;  // 16-bit values stay far from 64 bits
-constexpr std::uint8_t kConv = 2, kBlocked = 5;
 
 std::uint64_t add_limited(std::uint64_t a, std::uint64_t b) {
   return a > std::numeric_limits<std::uint64_t>::max() - b
@@ -30,7 +29,7 @@ void count(WeightDiff& diff, std::int64_t a, std::int64_t b) {
 // Binary places of a value's step: more is finer. Of integer models as rule 1.5 views them.
 int places(const StoredLayer& layer, std::size_t output) {
   if (!layer.dfp16()) return layer.k;
-  return layer.dtype == kBlocked ? -layer.exponents[output] : -layer.k;
+  return layer.blocked() ? -layer.exponents[output] : -layer.k;
 }
 
 unsigned stored_bits(const StoredLayer& layer, std::int16_t a, std::int16_t b) {
@@ -77,7 +76,7 @@ void WeightDiff::add(const WeightDiff& part) {
 
 std::size_t output_of(const StoredLayer& layer, std::size_t index, std::size_t outputs) {
   if (outputs == 0) return 0;
-  if (layer.kind != kConv) return index % outputs;
+  if (!layer.conv()) return index % outputs;
   const std::size_t each = std::max<std::size_t>(1, layer.values.size() / outputs);
   return std::min(index / each, outputs - 1);
 }

@@ -10,7 +10,6 @@ namespace odt::data {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::uint8_t kConv = 2, kBlocked = 5;
 constexpr std::uint32_t kDosDate = 0x0021;  // 1980-01-01: the same bytes every time
 
 void put(std::string& out, std::uint64_t value, int bytes) {
@@ -71,10 +70,10 @@ Json head_of(const StoredWeights& w, const WeightsTitle& title) {
 }
 
 Json head_of(const StoredLayer& l, const std::string& name) {
-  Json out = {{"name", name}, {"kind", l.kind == kConv ? "conv" : "linear"}, {"shape", l.shape}};
+  Json out = {{"name", name}, {"kind", l.conv() ? "conv" : "linear"}, {"shape", l.shape}};
   if (!l.dfp16())
     out["k"] = l.k;
-  else if (l.dtype != kBlocked)
+  else if (!l.blocked())
     out["exponent"] = l.k;
   return out;
 }
@@ -166,10 +165,9 @@ std::string weights_c(const StoredWeights& weights, const WeightsTitle& title) {
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     const StoredLayer& l = weights.layers[i];
     const std::string name = absl::StrCat("odt_layer", i);
-    absl::StrAppend(&out, "\n/* ", comment(name_of(title, i)), ": ",
-                    l.kind == kConv ? "conv" : "linear", " [", absl::StrJoin(l.shape, "]["),
-                    "] */\n");
-    if (l.dtype != kBlocked)
+    absl::StrAppend(&out, "\n/* ", comment(name_of(title, i)), ": ", l.conv() ? "conv" : "linear",
+                    " [", absl::StrJoin(l.shape, "]["), "] */\n");
+    if (!l.blocked())
       absl::StrAppend(&out, "#define ODT_LAYER", i, l.dfp16() ? "_EXPONENT (" : "_K (",
                       static_cast<int>(l.k), ")\n");
     if (l.dtype == 1)

@@ -16,8 +16,14 @@ struct LayerInfo {
 // (compiled before these figures were kept).
 struct RamPlan {
   std::uint32_t weights_k8 = 0, weights_k16 = 0;  // one copy; the guard keeps a second
-  // Activations and gradients: at batches 1, 2, 4 and 8, then for each further 8.
+  // Activations and gradients: at batches 1, 2, 4 and 8, then for each further 8; exact at these.
   std::uint32_t work_1 = 0, work_2 = 0, work_4 = 0, work_8 = 0, work_per_8 = 0;
+  std::uint64_t work_bytes(std::uint32_t batch) const {
+    if (batch <= 1) return work_1;
+    if (batch <= 2) return work_2;
+    if (batch <= 4) return work_4;
+    return work_8 + ((batch + 7ull) / 8 - 1) * work_per_8;
+  }
   bool operator==(const RamPlan&) const = default;
 };
 

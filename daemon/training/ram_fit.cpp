@@ -38,13 +38,6 @@ std::uint64_t bytes_per_sample(const model::Model& model) {
   return kept + 2 * widest;
 }
 
-std::uint64_t work_bytes(const model::RamPlan& ram, std::uint32_t batch) {
-  if (batch <= 1) return ram.work_1;
-  if (batch <= 2) return ram.work_2;
-  if (batch <= 4) return ram.work_4;
-  return ram.work_8 + (batch + 7ull) / 8 * ram.work_per_8 - ram.work_per_8;
-}
-
 std::uint64_t weights_bytes(const model::Model& model, std::uint32_t k) {
   return k <= 8 ? model.ram.weights_k8 : model.ram.weights_k16;
 }
@@ -52,7 +45,7 @@ std::uint64_t weights_bytes(const model::Model& model, std::uint32_t k) {
 std::uint64_t trainer_bytes(const model::Model& model, const Placement& place, bool guard) {
   if (known(model.ram))
     return weights_bytes(model, place.stored_k()) * (guard && !place.best_on_host ? 2 : 1) +
-           work_bytes(place.form == Form::kTail ? model.tail.ram : model.ram, place.batch);
+           (place.form == Form::kTail ? model.tail.ram : model.ram).work_bytes(place.batch);
   // Figures at batch 8 only, of a model compiled by an older version.
   std::int64_t trainer = place.stored_k() <= 8 ? model.ram_k8_bytes : model.ram_k16_bytes;
   trainer += (static_cast<std::int64_t>(place.batch) - 8) *

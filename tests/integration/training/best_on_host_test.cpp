@@ -17,8 +17,7 @@ class BestOnHostTest : public ::testing::Test {
     if (sim_board_binary().empty()) GTEST_SKIP() << "odt-sim-board is not built";
     const auto table = compiler::plan_table(golden("image.odtm"), "image.odtm");
     ASSERT_TRUE(table.ok()) << table.status();
-    dir.net.ram = {table->weights_k8, table->weights_k15, table->work_1,    table->work_2,
-                   table->work_4,     table->work_8,      table->work_per_8};
+    dir.net.ram = *table;
   }
   // Lets the daemon know what the model needs.
   void know(SimRig& rig) {

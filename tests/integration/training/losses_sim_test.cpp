@@ -36,8 +36,7 @@ class LossDir : public DataDir {
     sums.trainable_layers = 2;
     const auto table = compiler::plan_table(image, "sums.odtm");
     if (!table.ok()) throw std::runtime_error(table.status().ToString());
-    sums.ram = {table->weights_k8, table->weights_k15, table->work_1,    table->work_2,
-                table->work_4,     table->work_8,      table->work_per_8};
+    sums.ram = *table;
     data.id = new_uuid();
     data.name = "sums";
     data.shape = {kInputs};

@@ -26,8 +26,7 @@ class RamFitTest : public ::testing::Test {
     const auto table = compiler::plan_table(golden("image.odtm"), "image.odtm");
     ASSERT_TRUE(table.ok()) << table.status();
     planned = dir.net;
-    planned.ram = {table->weights_k8, table->weights_k15, table->work_1,    table->work_2,
-                   table->work_4,     table->work_8,      table->work_per_8};
+    planned.ram = *table;
   }
   // The same image, with its figures known or not: without them the board alone decides.
   void know(SimRig& rig, bool figures) {
