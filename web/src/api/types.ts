@@ -4,14 +4,16 @@ export type {
   Board,
   Campaign,
   CampaignUnit,
+  CampaignEvent,
   CampaignRound,
+  CampaignSpec,
+  HyperParams,
   Dataset,
   DatasetPreview,
   DatasetReport,
   Evaluation,
   EpochResult,
   Event,
-  HyperParams,
   Job,
   LayerInfo,
   LayerStep,
@@ -78,3 +80,4 @@ export type {
   ListSnapshotLogResponse,
   WeightDiff,
 } from "./generated/odt/api/v1/services_pb.js";
+export type { BoardCheck, CreateCampaignResponse } from "./generated/odt/api/v1/campaigns_pb.js";

@@ -15,6 +15,8 @@ const kViews: Record<string, View> = {
   board: lazy(() => import("./board").then((m) => ({ id }) => <m.BoardView uidHex={id} />)),
   runs: lazy(() => import("./runs").then((m) => m.RunsView)),
   run: lazy(() => import("./run").then((m) => ({ id }) => <m.RunView runHex={id} />)),
+  campaigns: lazy(() => import("./campaigns/list").then((m) => m.CampaignsView)),
+  campaign: lazy(() => import("./campaigns/campaign").then((m) => m.CampaignView)),
   weights: lazy(() => import("./weights/weights").then((m) => m.WeightsView)),
   data: lazy(() => import("./data/data").then((m) => m.DataView)),
   models: lazy(() => import("./models/models").then((m) => m.ModelsView)),
@@ -42,6 +44,7 @@ const page = (view: string, label: string, key: string, ...under: string[]): Pag
 export const kPages: readonly Page[] = [
   page("fleet", "Fleet", "f", "board", "ports", "launch"),
   page("runs", "Runs", "r", "run", "compare", "layers", "report"),
+  page("campaigns", "Campaigns", "c", "campaign"),
   page("weights", "Weights", "w"),
   page("data", "Data", "d"),
   page("models", "Models", "m", "library"),

@@ -2,6 +2,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { describeError, type Problem } from "../../api/errors";
 import { linkLive } from "../../store/link";
 
+const kPaceMs = 1000; // what changes all the time is asked for once a second
+
 export interface Loaded<T> {
   value: T | null; // the last that came, also after a later failure
   problem: Problem | null;
@@ -9,9 +11,15 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/// Asks the daemon when `key` changes, when reload() is called and when the connection is back. `what` completes
-/// "Could not …". A key of "" asks nothing.
-export function useLoad<T>(key: string, what: string, load: () => Promise<T>): Loaded<T> {
+/// Asks the daemon when `key` changes, when reload() is called and when the connection is back; the value of another
+/// key is forgotten at once. A change of `version` asks again, paced, and keeps what is shown meanwhile. `what`
+/// completes "Could not …". A key of "" asks nothing.
+export function useLoad<T>(
+  key: string,
+  what: string,
+  load: () => Promise<T>,
+  version: string | number | bigint = 0,
+): Loaded<T> {
   const [state, setState] = useState<{ key: string; value: T | null; problem: Problem | null }>({
     key,
     value: null,
@@ -39,6 +47,7 @@ export function useLoad<T>(key: string, what: string, load: () => Promise<T>): L
       current = false;
     };
   }, [key, turn, live]);
+  usePacedChange(version, () => setTurn((n) => n + 1));
   const fits = state.key === key;
   return {
     value: fits ? state.value : null,
@@ -46,4 +55,28 @@ export function useLoad<T>(key: string, what: string, load: () => Promise<T>): L
     loading: busy,
     reload: () => setTurn((n) => n + 1),
   };
+}
+
+/// Calls `changed` after `version` has changed, at most once in kPaceMs, and once after the last change.
+function usePacedChange(version: string | number | bigint, changed: () => void): void {
+  const first = useRef(true);
+  const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
+  const latest = useRef(changed);
+  latest.current = changed;
+  useEffect(() => {
+    if (first.current) {
+      first.current = false;
+      return;
+    }
+    timer.current ??= setTimeout(() => {
+      timer.current = null;
+      latest.current();
+    }, kPaceMs);
+  }, [version]);
+  useEffect(
+    () => () => {
+      if (timer.current !== null) clearTimeout(timer.current);
+    },
+    [],
+  );
 }

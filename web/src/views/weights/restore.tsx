@@ -3,12 +3,12 @@ import { toHex } from "../../api/bytes";
 import { describeError, type Problem } from "../../api/errors";
 import { BoardRestore_Outcome as Outcome, type BoardRestore, type Snapshot } from "../../api/types";
 import { pending } from "../../store/actions";
-import { boardName, boards } from "../../store/fleet";
+import { boardName } from "../../store/fleet";
 import { linkLive } from "../../store/link";
 import { snapshotName } from "../../store/snapshot-tree";
 import { checkRestore, restore, type RestoreWish } from "../../store/weights";
-import { boardState } from "../board-state";
 import { Panel, ProblemBox } from "../parts/bits";
+import { BoardChoice } from "../parts/board-choice";
 import { ConfirmButton } from "../parts/confirm";
 import { StateMark } from "../parts/state-mark";
 import type { Look } from "../words";
@@ -115,35 +115,6 @@ export function RestorePanel({ snapshot: s }: { snapshot: Snapshot }) {
         </ConfirmButton>
       </div>
     </Panel>
-  );
-}
-
-function BoardChoice(props: { uids: string[]; setUids: (uids: string[]) => void }) {
-  const list = boards
-    .all()
-    .sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
-  const toggle = (uid: string, on: boolean): void => {
-    const rest = props.uids.filter((u) => u !== uid);
-    props.setUids(on ? [...rest, uid] : rest);
-  };
-  if (list.length === 0) return <p class="quiet">No board is known yet.</p>;
-  return (
-    <fieldset class="choices">
-      <legend class="sr-only">Boards</legend>
-      {list.map((board) => {
-        const uid = toHex(board.uid);
-        return (
-          <label key={uid} class="check">
-            <input
-              type="checkbox"
-              checked={props.uids.includes(uid)}
-              onChange={(e) => toggle(uid, e.currentTarget.checked)}
-            />{" "}
-            {board.name} <StateMark look={boardState(board).look} />
-          </label>
-        );
-      })}
-    </fieldset>
   );
 }
 
