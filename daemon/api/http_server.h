@@ -20,6 +20,7 @@ struct HttpOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 8080;  // 0: any free one
   std::string web_dir;
+  std::string python_dir;  // the Python package for pip, under /python/
   std::vector<std::string> allowed_hosts, allowed_origins;
   std::size_t max_connections = 512;
   std::size_t max_message_bytes = 4u << 20;  // of one gRPC-Web request
@@ -35,8 +36,8 @@ struct HttpBackend {
   std::function<bool()> ready;
 };
 
-// The HTTP/1.1 port: gRPC-Web calls, /v1/blobs/<sha256> with Range, the dashboard's files,
-// /healthz, /readyz, /metrics.
+// The HTTP/1.1 port: gRPC-Web calls, unary calls as JSON, /v1/blobs/<sha256> with Range, the
+// dashboard's files, /python/ for pip, /healthz, /readyz, /metrics.
 //
 // Concurrency: everything runs on `front` (one thread); the functions are called from there, or
 // before it runs. A coroutine per connection.

@@ -8,6 +8,7 @@
 
 #include "api/errors.h"
 #include "api/http_rules.h"
+#include "api/json_call.h"
 #include "api/web_frame.h"
 #include "base/ids.h"
 
@@ -19,6 +20,7 @@ constexpr std::size_t kBlobChunk = 128u << 10;
 constexpr std::size_t kMostDrained = 64u << 20;
 constexpr char kText[] = "text/plain; charset=utf-8";
 constexpr char kBlobs[] = "/v1/blobs/";
+constexpr char kPython[] = "/python";
 constexpr char kSecurityPolicy[] =
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
     "frame-ancestors 'none'";
@@ -84,10 +86,11 @@ asio::awaitable<bool> HttpSession::read(beast::flat_buffer& buffer, Request& req
         absl::ResourceExhaustedError("request body over " +
                                      std::to_string(shared_->options.max_message_bytes) + " bytes"),
         "MESSAGE_TOO_BIG", "upload files in chunks of at most 512 KiB");
-    Text response =
-        is_grpc_web(header(request, http::field::content_type))
-            ? refused_call(request, why)
-            : plain(request, http::status::payload_too_large, kText, message_of(why) + "\n");
+    const auto type = header(request, http::field::content_type);
+    Text response = is_grpc_web(type) ? refused_call(request, why)
+                    : is_json(type)   ? json(request, 413, json_error(to_grpc(why)))
+                                      : plain(request, http::status::payload_too_large, kText,
+                                              message_of(why) + "\n");
     co_await send(response);
     co_await drain();
     co_return false;
@@ -172,7 +175,7 @@ asio::awaitable<bool> HttpSession::answer(Request& request) {
     response.set(http::field::access_control_max_age, "7200");
   } else if (!is_get(request)) {
     response = plain(request, http::status::method_not_allowed, kText,
-                     "GET, HEAD and gRPC-Web's POST are served\n");
+                     "GET, HEAD and the POST of calls are served\n");
   } else if (absl::StartsWith(*path, kBlobs)) {
     std::string hex = path->substr(sizeof kBlobs - 1);
     const bool more = co_await blob(request, hex);
@@ -193,21 +196,27 @@ HttpSession::Text HttpSession::answer_get(const Request& request, const std::str
   if (path == "/metrics")
     return plain(request, http::status::ok, "text/plain; version=0.0.4",
                  shared_->backend.metrics());
+  if (path == kPython || absl::StartsWith(path, std::string(kPython) + "/"))
+    return python(request, path.substr(sizeof kPython - 1));
   return file(request, path);
 }
 
-// ---- gRPC-Web
+// ---- calls: gRPC-Web, JSON
 
 asio::awaitable<bool> HttpSession::bridge(Request& request) {
   Text refusal;
-  if (!is_grpc_web(header(request, http::field::content_type))) {
+  const bool as_json = is_json(header(request, http::field::content_type));
+  if (!as_json && !is_grpc_web(header(request, http::field::content_type))) {
     refusal = plain(request, http::status::unsupported_media_type, kText,
-                    "POST takes content-type application/grpc-web+proto\n");
+                    "POST takes content-type application/json or application/grpc-web+proto\n");
     const bool more = co_await send(refusal);
     co_return more;
   }
+  const Result<std::string> path = parse_target(view(request.target()));
   Result<std::string> message =
-      parse_web_request(request.body(), shared_->options.max_message_bytes);
+      !path.ok() ? path
+      : as_json  ? json_request(*path, request.body())
+                 : parse_web_request(request.body(), shared_->options.max_message_bytes);
   WebCall::Request call;
   Status fault = message.status();
   if (const auto timeout = request.find("grpc-timeout"); fault.ok() && timeout != request.end()) {
@@ -216,8 +225,6 @@ asio::awaitable<bool> HttpSession::bridge(Request& request) {
     // A spent deadline is a deadline.
     if (parsed.ok()) call.timeout = std::max(*parsed, std::chrono::nanoseconds(1));
   }
-  const Result<std::string> path = parse_target(view(request.target()));
-  if (fault.ok()) fault = path.status();
   if (!fault.ok()) {
     refusal = refused_call(request, fault);
     const bool more = co_await send(refusal);
@@ -237,7 +244,11 @@ asio::awaitable<bool> HttpSession::bridge(Request& request) {
   };
   const auto running = WebCall::start(shared_->backend.channel, std::move(call), std::move(wake));
   call_ = running;
-  const bool more = co_await pump(request, *running);
+  bool more = false;
+  if (as_json)
+    more = co_await answer_json(request, *path, *running);
+  else
+    more = co_await pump(request, *running);
   call_.reset();
   ++call_number_;
   boost::system::error_code ignored;
@@ -275,7 +286,49 @@ asio::awaitable<bool> HttpSession::pump(Request& request, WebCall& call) {
   co_return false;
 }
 
+// The one answer of a unary call, when it is whole.
+asio::awaitable<bool> HttpSession::answer_json(Request& request, const std::string& path,
+                                               WebCall& call) {
+  watch_disconnect(call_number_);
+  std::string frames;
+  std::optional<grpc::Status> status;
+  while (!gone_ && !status) {
+    frames += call.take();
+    status = call.status();
+    if (status) break;
+    wake_.expires_at(std::chrono::steady_clock::time_point::max());
+    boost::system::error_code woken;
+    co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
+  }
+  if (!status) {
+    call.cancel();
+    co_return false;
+  }
+  Text response;
+  if (status->ok()) {
+    Result<std::string> message = parse_web_request(frames, frames.size());
+    if (message.ok()) message = json_response(path, *message);
+    if (message.ok())
+      response = json(request, 200, std::move(*message));
+    else
+      status = to_grpc(message.status());
+  }
+  if (!status->ok())
+    response = json(request, http_status_of(status->error_code()), json_error(*status));
+  const bool more = co_await send(response);
+  co_return more;
+}
+
+HttpSession::Text HttpSession::json(const Request& request, unsigned status,
+                                    std::string body) const {
+  return plain(request, static_cast<http::status>(status), "application/json", std::move(body));
+}
+
 HttpSession::Text HttpSession::refused_call(const Request& request, const Status& why) const {
+  if (is_json(header(request, http::field::content_type))) {
+    const grpc::Status status = to_grpc(why);
+    return json(request, http_status_of(status.error_code()), json_error(status));
+  }
   return plain(request, http::status::ok, "application/grpc-web+proto",
                web_trailer(to_grpc(why), {}));
 }
@@ -368,15 +421,31 @@ HttpSession::Text HttpSession::file(const Request& request, const std::string& p
     return plain(request, http::status::ok, "text/html; charset=utf-8",
                  page_without_dashboard(shared_->files.folder()));
   if (!found) return plain(request, http::status::not_found, kText, "not found\n");
-  const bool known = header(request, http::field::if_none_match) == found->etag;
+  return found_file(request, std::move(*found));
+}
+
+// The wheel, and the pages of a simple index: a folder is its index.html.
+HttpSession::Text HttpSession::python(const Request& request, std::string path) const {
+  if (path.empty() || path.back() == '/') path += path.empty() ? "/index.html" : "index.html";
+  std::optional<StaticFile> found;
+  if (path.find('.', path.rfind('/')) != std::string::npos)
+    found = shared_->python.find(path, false);
+  if (!found)
+    return plain(request, http::status::not_found, kText,
+                 "not found; pip install --index-url http://HOST:PORT/python/simple odtfleet\n");
+  return found_file(request, std::move(*found));
+}
+
+HttpSession::Text HttpSession::found_file(const Request& request, StaticFile found) const {
+  const bool known = header(request, http::field::if_none_match) == found.etag;
   Text response = known ? plain(request, http::status::not_modified, kText, "")
-                        : plain(request, http::status::ok, found->content_type.c_str(),
-                                std::move(found->content));
+                        : plain(request, http::status::ok, found.content_type.c_str(),
+                                std::move(found.content));
   if (known) response.erase(http::field::content_length);
-  response.set(http::field::etag, found->etag);
+  response.set(http::field::etag, found.etag);
   response.set(http::field::cache_control,
-               found->immutable ? "public, max-age=31536000, immutable" : "no-cache");
-  if (found->gzip && !known) response.set(http::field::content_encoding, "gzip");
+               found.immutable ? "public, max-age=31536000, immutable" : "no-cache");
+  if (found.gzip && !known) response.set(http::field::content_encoding, "gzip");
   return response;
 }
 

@@ -21,9 +21,10 @@ namespace http = boost::beast::http;
 class HttpSession;
 
 struct HttpShared {
-  explicit HttpShared(HttpOptions o) : options(std::move(o)), files(options.web_dir) {}
+  explicit HttpShared(HttpOptions o)
+      : options(std::move(o)), files(options.web_dir), python(options.python_dir) {}
   const HttpOptions options;
-  const StaticFiles files;
+  const StaticFiles files, python;
   HttpBackend backend;
   std::set<std::shared_ptr<HttpSession>> sessions;
 };
@@ -49,7 +50,9 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   asio::awaitable<bool> answer(Request& request);
   asio::awaitable<bool> bridge(Request& request);
   asio::awaitable<bool> pump(Request& request, WebCall& call);
+  asio::awaitable<bool> answer_json(Request& request, const std::string& path, WebCall& call);
   Text refused_call(const Request& request, const Status& why) const;
+  Text json(const Request& request, unsigned status, std::string body) const;
   asio::awaitable<bool> blob(Request& request, std::string& hex);
   asio::awaitable<bool> send_file(std::ifstream& in, ByteRange part);
   // Responses are made by plain functions and live in locals: GCC 12 may destroy a temporary in a
@@ -57,6 +60,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   Text plain(const Request& request, http::status status, const char* type, std::string body) const;
   Text answer_get(const Request& request, const std::string& path) const;
   Text file(const Request& request, const std::string& path) const;
+  Text python(const Request& request, std::string path) const;
+  Text found_file(const Request& request, StaticFile found) const;
   asio::awaitable<bool> send(Text& response);
   asio::awaitable<bool> send_head(Head& head);
   asio::awaitable<bool> send_raw(const std::string& bytes);

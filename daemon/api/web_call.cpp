@@ -76,6 +76,7 @@ class WebCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, 
       for (const auto& [key, value] : context_.GetServerTrailingMetadata())
         trailing.insert({{key.data(), key.size()}, {value.data(), value.size()}});
       trailer_ = web_trailer(status, trailing);
+      status_ = status;
     }
     wake_();
     const auto last = std::move(self_);
@@ -99,6 +100,11 @@ class WebCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, 
     if (!frames_.empty()) return std::nullopt;
     return trailer_;
   }
+  std::optional<grpc::Status> status() {
+    const std::lock_guard lock(mutex_);
+    if (!frames_.empty()) return std::nullopt;
+    return status_;
+  }
   void cancel() {
     context_.TryCancel();
     take();  // a paused read would hold the call open
@@ -112,6 +118,7 @@ class WebCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, 
   std::mutex mutex_;
   std::string frames_;
   std::optional<std::string> trailer_;
+  std::optional<grpc::Status> status_;
   bool paused_ = false;
   std::shared_ptr<Reactor> self_;  // until OnDone
 };
@@ -128,6 +135,7 @@ WebCall::~WebCall() { cancel(); }
 
 std::string WebCall::take() { return reactor_->take(); }
 std::optional<std::string> WebCall::take_trailer() { return reactor_->take_trailer(); }
+std::optional<grpc::Status> WebCall::status() const { return reactor_->status(); }
 void WebCall::cancel() { reactor_->cancel(); }
 
 }  // namespace odt::api

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <grpcpp/support/status.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -34,6 +36,8 @@ class WebCall {
   std::string take();  // message frames that have come since the last call
   // The trailer frame, once the call is over and everything is taken.
   std::optional<std::string> take_trailer();
+  // How the call ended, once it is over and everything is taken.
+  std::optional<grpc::Status> status() const;
   void cancel();
 
  private:

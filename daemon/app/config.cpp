@@ -172,6 +172,8 @@ void resolve(Config& config, const std::string& exe) {
     config.web_dir = first_there(
         {bin / "../share/odt-fleet/web", bin / "../../web/dist", bin / "../../../web/dist"},
         "index.html");
+  config.python_dir =
+      first_there({bin / "../share/odt-fleet/python", bin / "../python"}, "simple/index.html");
   if (config.worker.empty()) config.worker = (bin / "odt-worker").string();
   if (config.socket.empty() && !config.no_socket) config.socket = default_socket(config.data_dir);
   if (config.no_socket) config.socket.clear();

@@ -23,6 +23,7 @@ Result<Endpoint> parse_listen(const std::string& text);
 // Everything that odtd can be told; keys and defaults: deploy/odtd.toml.
 struct Config {
   std::string data_dir, web_dir, worker;
+  std::string python_dir;  // the wheel for pip, beside odtd; "": none
   std::string log_level = "info", log_file;
   Endpoint http{"127.0.0.1", 8080};
   std::vector<std::string> allowed_hosts, allowed_origins;

@@ -134,6 +134,7 @@ Status Daemon::Impl::bind_ports() {
   options.address = config.http.address;
   options.port = config.http.port;
   options.web_dir = config.web_dir;
+  options.python_dir = config.python_dir;
   options.allowed_hosts = config.allowed_hosts;
   options.allowed_origins = config.allowed_origins;
   options.max_connections = config.max_connections;

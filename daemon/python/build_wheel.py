@@ -32,6 +32,9 @@ def generate(proto, into, protoc, plugin):
         for made in sorted((pathlib.Path(raw) / "odt" / "api" / "v1").iterdir()):
             text = re.sub(r"^from odt\.api\.v1 import", "from odtfleet.api import", made.read_text(), flags=re.M)
             (into / made.name).write_text(text)
+    # For editors and type checkers; at run time __init__.py does the same.
+    modules = [path.stem + "_pb2" for path in files]
+    (into / "__init__.pyi").write_text("".join(f"from .{name} import *\n" for name in modules) + "\ndef modules() -> list: ...\n")
 
 
 def stage(folder, proto, version, protoc, plugin):

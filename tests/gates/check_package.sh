@@ -13,7 +13,8 @@ version=$(sed -n 's/^project(odt-fleet VERSION \([0-9.]*\).*/\1/p' "$(dirname "$
 dpkg-deb -f "$deb" Depends | grep -q libgrpc || { echo "no dependency on gRPC: $(dpkg-deb -f "$deb" Depends)"; exit 1; }
 dpkg-deb -x "$deb" "$out/root"
 for file in usr/bin/{odtd,odtctl,odtc,odt-worker} usr/share/odt-fleet/web/index.html etc/odt-fleet/odtd.toml \
-  lib/systemd/system/odtd.service lib/udev/rules.d/60-odt-fleet.rules; do
+  lib/systemd/system/odtd.service lib/udev/rules.d/60-odt-fleet.rules usr/share/man/man1/odtctl.1 \
+  usr/share/odt-fleet/python/simple/odtfleet/index.html "usr/share/odt-fleet/python/odtfleet-$version-py3-none-any.whl"; do
   [ -e "$out/root/$file" ] || { echo "missing in the package: /$file"; dpkg-deb -c "$deb"; exit 1; }
 done
 for program in odtd odtctl odtc; do

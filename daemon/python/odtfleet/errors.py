@@ -5,7 +5,7 @@ parses text: `error.reason` ("NO_BOARDS", "CANNOT_RUN", ...) is stable.
 """
 from __future__ import annotations
 
-from typing import Dict, Optional, Type
+from typing import Any, Dict, Optional, Type
 
 import grpc
 from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, duration_pb2, message_factory
@@ -113,7 +113,7 @@ class WorkFailed(FleetError):
     """A run, campaign or job that was begun has not succeeded. `thing`: it, as it ended."""
     code = "WORK_FAILED"
 
-    def __init__(self, message: str, thing: object = None, **parts: str):
+    def __init__(self, message: str, thing: object = None, **parts: Any):
         self.thing = thing
         super().__init__(message, **parts)
 

@@ -63,7 +63,7 @@ class Fleet(CampaignMaker):
     def boards(self, query: str = "", *, include: Sequence[Named] = (), exclude: Sequence[Named] = ()) -> List[Board]:
         """Boards of a label query: terms joined by ',', all of which hold: "site=lab", "site!=lab", "broken" (has that label),
         "!broken", and fields "status=ONLINE", "type=sim", "core=...", "name=...", "place=..."; "": all. include and exclude
-        add and take away single ones."""
+        add and take away single ones; include without a query: only those."""
         every = [Board(self, b) for b in self.client.list(api.ListBoardsRequest(), "boards")]
         added, gone = ([self._pick("board", b, every) for b in some] for some in (include, exclude))
         wanted = [b for b in every if (matches(query, b.labels, b.fields()) if query or not include else False) or b in added]
@@ -122,7 +122,7 @@ class Fleet(CampaignMaker):
                   (("label_blob", labels), ("test_data_blob", test), ("test_label_blob", test_labels)) if source is not None}
         return self._import(blob, timeout, {**options, "name": uploads.check_name(name)}, **others)
 
-    def _import(self, blob: bytes, timeout: float, options: dict, **others: bytes) -> Dataset:
+    def _import(self, blob: bytes, timeout: float, options: dict, **others: Any) -> Dataset:
         try:
             made = api.ImportOptions(**options)
         except (TypeError, ValueError) as error:

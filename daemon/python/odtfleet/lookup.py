@@ -27,7 +27,7 @@ def _prefix(kind: Any) -> str:
     return shared[:shared.rfind("_") + 1]
 
 
-def number_of(kind: Any, text: str, field: str) -> int:
+def number_of(kind: Any, text: str, field: str) -> Any:
     """The number of an enum's value by its word, in any case, with '-' for '_'. InvalidArgument names those there are."""
     prefix = _prefix(kind)
     words = {v.name[len(prefix):]: v.number for v in kind.values if not v.name.endswith("UNSPECIFIED")}

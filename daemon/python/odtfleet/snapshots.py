@@ -157,8 +157,10 @@ class Snapshot(Thing):
     def update(self, *, add: Sequence[str] = (), remove: Sequence[str] = (), note: Optional[str] = None,
                pinned: Optional[bool] = None) -> "Snapshot":
         """Aliases, note, pin (never pruned, never deleted)."""
-        self.pb = self.fleet.call(api.UpdateSnapshotRequest(hash=self.pb.hash, add_aliases=add, remove_aliases=remove,
-                                                            note=note, pinned=pinned)).snapshot
+        request = api.UpdateSnapshotRequest(hash=self.pb.hash, add_aliases=add, remove_aliases=remove, note=note)
+        if pinned is not None:
+            request.pinned = pinned
+        self.pb = self.fleet.call(request).snapshot
         return self
 
     def delete(self) -> None:

@@ -24,8 +24,8 @@ class Change:
     """One thing that happened.
 
     kind: "board", "port", "model", "dataset", "snapshot", "run", "run_event", "epoch", "job", "evaluation", "deleted",
-    "warning", "campaign", "campaign_event", ... (the fields of api.Event), "telemetry" (api.TelemetryFrame), or "resync":
-    too much was missed, or the store is another; a snapshot of everything follows. value: the message.
+    "warning", "campaign", "campaign_event", ... (the fields of api.Event), "telemetry" (api.TelemetryFrame; with gap: so many
+    steps from step on have no record), or "resync": too much was missed, or the store is another; a snapshot follows. value: the message.
     seq: 0 for what is as it was when the stream began, and for telemetry. time_us: microseconds UTC, 0 where not told.
     """
 
@@ -159,7 +159,9 @@ class Watch:
 
     def _remember(self, frame: Any) -> None:
         for topic in self._topics:
-            if topic.kind == api.Topic.KIND_TELEMETRY and topic.key == frame.run_id:
+            # A gap is told late, with a step that lies behind.
+            if topic.kind == api.Topic.KIND_TELEMETRY and topic.key == frame.run_id and \
+                    (topic.from_attempt, topic.from_step) < (frame.attempt, frame.step):
                 topic.from_attempt, topic.from_step = frame.attempt, frame.step
 
     def _be_patient(self, error: FleetError) -> None:

@@ -1,5 +1,6 @@
 #include <thread>
 
+#include "api/web_frame.h"
 #include "http_client.h"
 #include "server_fixture.h"
 
@@ -44,7 +45,7 @@ TEST_F(ApiTest, WebErrorsComeInTheTrailer) {
 
 TEST_F(ApiTest, WebRequestsAreChecked) {
   HttpClient client(server.http_port());
-  for (const char* type : {"application/json", "application/grpc-web-text", "text/plain"})
+  for (const char* type : {"application/jsonx", "application/grpc-web-text", "text/plain"})
     EXPECT_EQ(client.request("POST", kGetInfo, {{"Content-Type", type}}, "x").status, 415) << type;
   EXPECT_EQ(client.request("POST", kGetInfo, {}, "x").status, 415);
   const HttpClient::Headers web{{"Content-Type", "application/grpc-web+proto"}};
@@ -55,6 +56,32 @@ TEST_F(ApiTest, WebRequestsAreChecked) {
   EXPECT_EQ(trailer_of(client.call(kGetInfo, "", {{"grpc-timeout", "soon"}}).body, "grpc-status"),
             "3");
   EXPECT_EQ(client.request("DELETE", "/").status, 405);
+}
+
+TEST_F(ApiTest, JsonCallsKeepTheConnection) {
+  HttpClient client(server.http_port());
+  const HttpClient::Headers json{{"Content-Type", "application/json"}};
+  for (int i = 0; i < 20; ++i) {
+    const auto good = client.request("POST", kGetInfo, json, "{}");
+    ASSERT_EQ(good.status, 200);
+    EXPECT_NE(good.body.find(R"("version":"0.0.test")"), std::string::npos) << good.body;
+    const auto bad = client.request("POST", kGetBoard, json, R"({"uid": "AQ=="})");
+    ASSERT_EQ(bad.status, 400);
+    EXPECT_NE(bad.body.find(R"("code": "INVALID_ARGUMENT")"), std::string::npos) << bad.body;
+  }
+  EXPECT_EQ(client.request("POST", kWatch, json, "{}").status, 501);
+  EXPECT_EQ(client.request("POST", "/", json, "{}").status, 404);
+}
+
+TEST_F(ApiTest, JsonCallsHaveDeadlinesAndLimits) {
+  HttpClient client(server.http_port());
+  const std::string board = R"({"uid": ")" + api::base64(uid_of(1).str()) + R"(="})";
+  const auto late = client.request(
+      "POST", kIdentify, {{"Content-Type", "application/json"}, {"grpc-timeout", "200m"}}, board);
+  EXPECT_EQ(late.status, 504) << late.body;
+  const auto big = client.request("POST", kGetInfo, {{"Content-Type", "application/json"}},
+                                  std::string((4u << 20) + 6, ' '));
+  EXPECT_EQ(big.status, 413) << big.body;
 }
 
 TEST_F(ApiTest, WebMessagesAreLimited) {
