@@ -12,8 +12,6 @@ import {
   WatchService,
   WeightsService,
 } from "./generated/odt/api/v1/services_pb.js";
-import { CampaignService } from "./generated/odt/api/v1/campaigns_pb.js";
-import { StorageService } from "./generated/odt/api/v1/storage_pb.js";
 
 /// Longest a unary call may take before it counts as failed.
 export const kCallTimeoutMs = 15_000;
@@ -29,8 +27,6 @@ export interface Clients {
   dataset: Client<typeof DatasetService>;
   upload: Client<typeof UploadService>;
   capture: Client<typeof CaptureService>;
-  storage: Client<typeof StorageService>;
-  campaign: Client<typeof CampaignService>;
 }
 
 /// Clients of the daemon that served this page.
@@ -47,8 +43,6 @@ export function createClients(baseUrl: string): Clients {
     dataset: createClient(DatasetService, transport),
     upload: createClient(UploadService, transport),
     capture: createClient(CaptureService, transport),
-    storage: createClient(StorageService, transport),
-    campaign: createClient(CampaignService, transport),
   };
 }
 

@@ -81,3 +81,5 @@ export type {
   WeightDiff,
 } from "./generated/odt/api/v1/services_pb.js";
 export type { BoardCheck, CreateCampaignResponse } from "./generated/odt/api/v1/campaigns_pb.js";
+export type { LayerEpoch, RunEstimate } from "./generated/odt/api/v1/types_pb.js";
+export { AptMode, RunEstimate_Basis } from "./generated/odt/api/v1/types_pb.js";

@@ -31,6 +31,7 @@ export interface LineChartProps {
   syncKey?: string; // charts with the same key share the cursor
   yMin?: number; // the scale reaches at least from yMin to yMax
   yMax?: number;
+  log?: boolean; // y by powers of ten; values must be above 0
   height?: number;
   empty: string; // what to say without any value
   xRange?: Range | null; // shown; absent or null: all of x

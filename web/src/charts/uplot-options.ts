@@ -123,7 +123,9 @@ export function buildOptions(
     },
     scales: {
       x: { time: false, range: (_u, lo, hi) => [...xRange(lo, hi)] },
-      y: { range: (_u, lo, hi) => yRange(lo, hi, props.yMin, props.yMax) },
+      y: props.log
+        ? { distr: 3, range: (_u, lo, hi) => [(lo ?? 1) / 1.4, (hi ?? 10) * 1.4] }
+        : { range: (_u, lo, hi) => yRange(lo, hi, props.yMin, props.yMax) },
     },
     axes: [
       {
@@ -132,7 +134,11 @@ export function buildOptions(
         values: (_u, splits) =>
           splits.map((s) => props.formatX?.(s) ?? (s % 1 === 0 ? String(s) : "")),
       },
-      { ...axis, size: 52, values: (_u, splits) => splits.map((s) => props.format(s)) },
+      {
+        ...axis,
+        size: 52,
+        values: (_u, splits) => splits.map((s) => (s == null ? "" : props.format(s))),
+      },
     ],
     series: [{}, ...series],
     bands,

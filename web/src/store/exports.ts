@@ -1,7 +1,7 @@
 // Files that a person takes away: read from the daemon, put together in the browser, saved under a name.
 import { signal } from "@preact/signals";
 import { fromHex } from "../api/bytes";
-import { clients } from "../api/clients";
+import { lateClients } from "../api/late-clients";
 import { describeError } from "../api/errors";
 import { ExportFormat } from "../api/types";
 import { bytes } from "./format";
@@ -39,7 +39,7 @@ export async function exportRaw(
   const parts: BlobPart[] = [];
   let held = 0;
   try {
-    const answer = clients().storage.exportTelemetry({
+    const answer = lateClients().storage.exportTelemetry({
       runId: fromHex(runHex),
       format: format === "csv" ? ExportFormat.CSV : ExportFormat.JSONL,
     });

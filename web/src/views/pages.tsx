@@ -18,6 +18,9 @@ const kViews: Record<string, View> = {
   campaigns: lazy(() => import("./campaigns/list").then((m) => m.CampaignsView)),
   campaign: lazy(() => import("./campaigns/campaign").then((m) => m.CampaignView)),
   weights: lazy(() => import("./weights/weights").then((m) => m.WeightsView)),
+  layers: lazy(() =>
+    import("./layers/layers").then((m) => ({ id }) => <m.LayersView runHex={id} />),
+  ),
   data: lazy(() => import("./data/data").then((m) => m.DataView)),
   models: lazy(() => import("./models/models").then((m) => m.ModelsView)),
   jobs: lazy(() => import("./jobs").then((m) => m.JobsView)),

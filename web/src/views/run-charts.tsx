@@ -29,7 +29,7 @@ export function layerNames(run: Run, n: number): string[] {
 }
 
 /// What the curves leave out, where they leave out anything.
-function stepNote(b: Buckets): string {
+export function stepNote(b: Buckets): string {
   const notes = [
     b.x.length < b.points ? `showing ${count(b.x.length)} of ${count(b.points)} points` : "",
     b.gaps > 0 ? `${count(b.gaps)} steps without a record` : "",
@@ -213,7 +213,14 @@ export function LayerChart({ run, detail, quantity }: ChartProps & { quantity: Q
   const { b, common } = useCommon(run, detail);
   const bands = b[quantity];
   const names = layerNames(run, bands.length);
-  const lines: Line[] = bands.flatMap((band, i) => [
+  const whole = (band: Band, i: number): Line => ({
+    label: names[i] ?? "",
+    values: band.mean,
+    ...(b.x.length < b.points && { low: band.min, high: band.max }),
+    colour: i,
+    step: true,
+  });
+  const smoothed = (band: Band, i: number): Line[] => [
     {
       label: `${names[i] ?? ""}, each step`,
       values: band.mean,
@@ -224,7 +231,9 @@ export function LayerChart({ run, detail, quantity }: ChartProps & { quantity: Q
       behind: true,
     },
     { label: names[i] ?? "", values: smooth(band.mean, kLayerSmoothing), colour: i },
-  ]);
+  ];
+  // Precision moves in steps, which smoothing would hide.
+  const lines = quantity === "k" ? bands.map(whole) : bands.flatMap(smoothed);
   const { title, about } = kQuantities[quantity];
   const format = (v: number): string => (Number.isInteger(v) ? String(v) : v.toFixed(1));
   return (

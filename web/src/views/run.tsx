@@ -21,7 +21,11 @@ const kSilentMs = 8000;
 
 export function RunView({ runHex }: { runHex: string }) {
   const run = runs.get(runHex).value;
-  if (run !== undefined) return <RunPage key={runHex} run={run} />;
+  return run === undefined ? <NoRun runHex={runHex} /> : <RunPage key={runHex} run={run} />;
+}
+
+/// In place of a page about a run that is not here, or not yet.
+export function NoRun({ runHex }: { runHex: string }) {
   if (!fleetKnown.value) {
     return (
       <p class="loading" aria-busy="true">
@@ -108,6 +112,11 @@ function RunHead({ run }: { run: Run }) {
           <a href={href("board", toHex(run.spec.boardUid))}>{board}</a>
         </span>
       )}
+      <nav class="row" aria-label="More of this run">
+        <a href={href("layers", toHex(run.id))}>Layers</a>
+        <a href={href("compare", "", new URLSearchParams({ runs: toHex(run.id) }))}>Compare</a>
+        <a href={href("report", toHex(run.id))}>Report</a>
+      </nav>
       <Controls run={run} name={name} />
     </header>
   );
