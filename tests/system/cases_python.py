@@ -323,3 +323,72 @@ def test_python_watch_goes_on_through_a_restart(bin_dir):
             with fleet.watch("fleet", timeout=0.5) as changes:
                 refused(odtfleet, "DeadlineExceeded", lambda: list(changes))
             assert run.wait(10).state == "SUCCEEDED"
+
+
+def test_python_what_the_readmes_say(bin_dir):
+    """The examples of README.md and daemon/python/README.md, word for word, but for the address."""
+    odtfleet = package(bin_dir)
+    for page in ("README.md", "daemon/python/README.md"):
+        with World(bin_dir) as world, odtfleet.Fleet(world.address_of("grpc")) as fleet:
+            for name, uid in (("rig-7", "5100000000000001"), ("rig-8", "5100000000000002")):
+                world.add_sim(name, uid)
+                fleet.board(name).label(site="lab")
+            fleet.add_dataset("plain", *blobs(1200, 1), seed=1)
+            fleet.train_on_pc("plain", "motor", hidden=[12], epochs=3)
+            code = (ROOT / page).read_text().partition("```python\n")[2].partition("```")[0]
+            assert '"127.0.0.1:7421"' in code and 'export("worn.npz")' in code, page
+            x, y = blobs(1200, 2, mirrored=True)
+            code = code.replace("127.0.0.1:7421", world.address_of("grpc")).replace("worn.npz", str(world.root / "worn.npz"))
+            exec(compile(code, page, "exec"), {"x": x, "y": y})
+            assert (world.root / "worn.npz").exists(), page
+
+
+def test_python_an_odtd_that_hangs_is_a_deadline(bin_dir):
+    odtfleet = package(bin_dir)
+    with World(bin_dir) as world, odtfleet.Fleet(world.address_of("grpc"), timeout=0.5) as fleet:
+        assert fleet.boards() == []
+        refused(odtfleet, "NotFound", lambda: fleet.blob(b"\1" * 32))
+        watch = fleet.watch("fleet", timeout=1)
+        world.running["odtd"].send_signal(signal.SIGSTOP)
+        error = refused(odtfleet, "DeadlineExceeded", fleet.boards, "no answer within the time given")
+        assert isinstance(error, TimeoutError)
+        refused(odtfleet, "DeadlineExceeded", lambda: list(watch), "1 s are over")
+        refused(odtfleet, "Unavailable", lambda: fleet.blob(b"\1" * 32, timeout=0.5), "timed out")
+        world.running["odtd"].send_signal(signal.SIGCONT)
+        world.wait_for("odtd to answer again", lambda: fleet.call(odtfleet.api.GetInfoRequest(), timeout=10).version, 20)
+
+
+def test_python_captures_train_where_they_were_taken(bin_dir):
+    import numpy
+    odtfleet = package(bin_dir)
+    rng = numpy.random.default_rng(3)
+    label = rng.integers(0, 2, 200)
+    steps = rng.integers(-5, 6, (800, 3)).astype("int16") + numpy.where(label, 40, -40).repeat(4)[:, None].astype("int16")
+    windows = steps.reshape(200, 4, 3).transpose(0, 2, 1)  # [n, channels, steps]
+    with World(bin_dir) as world, odtfleet.Fleet(world.address_of("grpc")) as fleet:
+        (world.root / "sensor.bin").write_bytes(steps[:400].tobytes())
+        world.add_sim("ears", "5100000000000021", "--sensor", world.root / "sensor.bin", "--sensor-channels", 3, "--sensor-rate", 2000,
+                      "--sensor-once")
+        fleet.add_dataset("windows", steps.reshape(200, 12), label, seed=1, series="rows", channels=3, window_steps=4, features="raw")
+        fleet.train_on_pc("windows", "kinds", hidden=[8], epochs=2)
+        rules = [odtfleet.Rule("mean", 0, -100, 0, label=1), odtfleet.Rule("mean", 0, 1, 100, label=0)]  # the other way round
+        refused(odtfleet, "InvalidArgument", lambda: fleet.capture("ears").start("kinds", window_steps=5), "12")
+        refused(odtfleet, "InvalidArgument", lambda: fleet.capture("ears").start("kinds", window=4), "window_steps")
+        refused(odtfleet, "InvalidArgument", lambda: fleet.capture("ears").start(rules=[odtfleet.Rule("mode", 0, 0, 0, 0)]), "mean, max")
+        capture = fleet.capture("ears").start("kinds", window_steps=4, slots=110, rules=rules, keep="train", heldout_every=5)
+        world.wait_for("all windows", lambda: capture.refresh().captured == 100, 30)
+        assert capture.kept == (80, 20) and [w.label for w in capture.windows] == [1 - v for v in label[:100]]
+        assert {w.kept for w in capture.windows} == {"TRAIN", "HELDOUT"} and all(w.by_rule for w in capture.windows)
+        values = capture.values(7)
+        assert values.shape == (3, 4) and numpy.corrcoef(values.ravel(), windows[6].ravel())[0, 1] > 0.99
+        assert not capture.stop().active
+        run = fleet.train("ears", "kinds", captured=True, epochs=4, seed=7).wait(60)
+        assert run.heldout_start < 0.2 and run.heldout_best > 0.9, (run.heldout_start, run.heldout_best)
+        refused(odtfleet, "InvalidArgument", lambda: capture.feed(steps.astype(float)), "int16")
+        refused(odtfleet, "FailedPrecondition", lambda: capture.feed(steps), "sensor of its own")
+        world.add_sim("fed", "5100000000000022")
+        capture = fleet.capture("fed").start("kinds", window_steps=4, slots=40, channels=3, dtype=3)
+        assert capture.feed(steps[:70]).captured == 17 and capture.feed(steps[60:80], first=60).captured == 20
+        assert numpy.corrcoef(fleet.capture("fed").values(3).ravel(), windows[2].ravel())[0, 1] > 0.99
+        assert capture.label(3, 1, keep="heldout").windows[2].kept == "HELDOUT"
+        refused(odtfleet, "FailedPrecondition", lambda: capture.label(3, 0), "sample already")

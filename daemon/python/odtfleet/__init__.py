@@ -11,6 +11,7 @@ the API for Fleet.call().
 """
 from . import api
 from .campaigns import Campaign, Check, Unit
+from .captures import Capture, Rule, Window
 from .client import Client
 from .errors import (Aborted, AlreadyExists, CampaignFailed, Cancelled, DeadlineExceeded, FailedPrecondition, FleetError,
                      InternalError, InvalidArgument, JobFailed, NotFound, OutOfRange, PermissionDenied, ResourceExhausted,
@@ -24,9 +25,9 @@ from .things import Board, Dataset, Info, Job, Model
 from .watch import Change, Watch
 from ._version import __version__
 
-__all__ = ["Aborted", "AlreadyExists", "Answer", "Board", "Campaign", "CampaignFailed", "Cancelled", "Change", "Check",
+__all__ = ["Aborted", "AlreadyExists", "Answer", "Board", "Campaign", "CampaignFailed", "Cancelled", "Capture", "Change", "Check",
            "Client", "Dataset", "DeadlineExceeded", "Diff", "Difference", "Epoch", "Estimate", "Evaluation",
            "FailedPrecondition", "Fleet", "FleetError", "Hyper", "Info", "InternalError", "InvalidArgument", "Job",
            "JobFailed", "LayerDifference", "Model", "NotFound", "OutOfRange", "PermissionDenied", "ResourceExhausted",
-           "Restored", "Run", "RunFailed", "Series", "Snapshot", "Telemetry", "Unauthenticated", "Unavailable",
-           "Unimplemented", "Unit", "Watch", "WorkFailed", "Wrong", "__version__", "api"]
+           "Restored", "Rule", "Run", "RunFailed", "Series", "Snapshot", "Telemetry", "Unauthenticated", "Unavailable",
+           "Unimplemented", "Unit", "Watch", "Window", "WorkFailed", "Wrong", "__version__", "api"]

@@ -9,6 +9,7 @@ from typing import Any, Callable, List, Optional, Sequence, Union
 from . import api, data as uploads
 from .arrays import needed
 from .campaigns import CampaignMaker
+from .captures import Capture
 from .client import TIMEOUT_S, Client
 from .errors import FleetError, InvalidArgument, NotFound, Unavailable
 from .evaluation import Answer, Evaluation, answers_of
@@ -283,6 +284,10 @@ class Fleet(CampaignMaker):
                 else needed("infer() of an array").asarray(values, "float32").ravel()
             request.values.extend(float(v) for v in flat)
         return answers_of(self.call(request))
+
+    def capture(self, board: Named) -> Capture:
+        """Windows of a board's own sensor: start(), windows, values(), label(); then train(..., captured=True)."""
+        return Capture(self, self.board(board))
 
     # -- jobs, backup
 
