@@ -95,8 +95,9 @@ def test_python_boards_and_runs(bin_dir):
     import numpy
     odtfleet = package(bin_dir)
     with World(bin_dir) as world, odtfleet.Fleet(f"unix:{world.socket_path}") as fleet:
-        for name, uid in (("left", "5100000000000001"), ("right", "5100000000000002"), ("spare", "5200000000000003")):
-            world.add_sim(name, uid)
+        for name, uid, *slow in (("left", "5100000000000001"), ("right", "5100000000000002"),
+                                 ("spare", "5200000000000003", "--step-delay-ms", 20)):
+            world.add_sim(name, uid, *slow)
         fleet.board("left").label(site="lab")
         fleet.board("5100000000000002").label(site="lab", broken="yes")
         names = lambda *a, **k: sorted(b.name for b in fleet.boards(*a, **k))  # noqa: E731
