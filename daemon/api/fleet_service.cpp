@@ -18,7 +18,11 @@ LiveBoards live_boards(const training::FleetControl& fleet) {
 }
 v1::Board as_now(const LiveBoards& live, const model::Board& stored) {
   const auto it = live.find(stored.uid);
-  if (it == live.end()) return to_proto(stored);
+  if (it == live.end()) {  // stored a moment ago, or not yet seen since the start
+    model::Board board = stored;
+    board.status = model::BoardStatus::kOffline;
+    return to_proto(board);
+  }
   model::Board board = it->second;
   // The view may be older than the last change.
   board.name = stored.name;

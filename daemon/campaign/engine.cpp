@@ -164,7 +164,8 @@ asio::awaitable<Result<Created>> Engine::Impl::create(std::shared_ptr<CallContex
   }
   const auto completed = complete(*asked);
   if (!completed.ok()) co_return completed.status();
-  const auto view = env.fleet.view();
+  // Who has seen a board come online finds it in the cohort.
+  const auto view = env.fleet.view_now();
   const auto boards = resolve_cohort(*completed, view ? view->boards : std::vector<model::Board>());
   if (!boards.ok()) co_return boards.status();
   const auto spec = co_await read_spec(env, *completed, *boards, ctx->actor);

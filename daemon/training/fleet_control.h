@@ -27,6 +27,8 @@ class FleetControl {
   virtual ~FleetControl() = default;
 
   virtual std::shared_ptr<const FleetView> view() const = 0;
+  // One of this moment: a board that has just come is in it. On the links thread only.
+  virtual std::shared_ptr<const FleetView> view_now() = 0;
   // Called on the links thread after each new view (for CONFLATED fleet topics). One listener.
   virtual void set_view_listener(std::function<void(std::shared_ptr<const FleetView>)> fn) = 0;
 

@@ -208,6 +208,11 @@ std::shared_ptr<const FleetView> Orchestrator::Impl::view() const {
   return view_;
 }
 
+std::shared_ptr<const FleetView> Orchestrator::Impl::view_now() {
+  env_->registry->publish_view();
+  return view();
+}
+
 void Orchestrator::Impl::set_view_listener(
     std::function<void(std::shared_ptr<const FleetView>)> fn) {
   std::lock_guard lock(view_mutex_);

@@ -49,6 +49,7 @@ class Orchestrator final : public FleetControl {
   void stop(std::function<void()> done);
 
   std::shared_ptr<const FleetView> view() const override;
+  std::shared_ptr<const FleetView> view_now() override;
   void set_view_listener(std::function<void(std::shared_ptr<const FleetView>)> fn) override;
   void update_board(CallContext ctx, BoardUpdate update, Done<model::Board> done) override;
   void delete_board(CallContext ctx, BoardUid uid, Done<bool> done) override;

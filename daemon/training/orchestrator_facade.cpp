@@ -22,6 +22,7 @@ void Orchestrator::stop(std::function<void()> done) {
   asio::co_spawn(impl_->env().io, impl_->stop(std::move(done)), fleet::Detached{});
 }
 std::shared_ptr<const FleetView> Orchestrator::view() const { return impl_->view(); }
+std::shared_ptr<const FleetView> Orchestrator::view_now() { return impl_->view_now(); }
 void Orchestrator::set_view_listener(std::function<void(std::shared_ptr<const FleetView>)> fn) {
   impl_->set_view_listener(std::move(fn));
 }

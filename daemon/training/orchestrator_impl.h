@@ -82,6 +82,7 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   asio::awaitable<Result<model::Job>> cancel_evaluation(Uuid job);
 
   std::shared_ptr<const FleetView> view() const;
+  std::shared_ptr<const FleetView> view_now();
   void set_view_listener(std::function<void(std::shared_ptr<const FleetView>)> fn);
   Env& env() { return *env_; }
 

@@ -45,6 +45,29 @@ TEST_F(ApiTest, ListsAndGetsBoards) {
   EXPECT_EQ(reason_in(status), "BOARD_UNKNOWN");
 }
 
+// A board is stored a moment before the fleet's view has it: no one can act on it yet.
+TEST_F(ApiTest, ABoardThatTheFleetDoesNotShowIsNotOnline) {
+  model::Board board;
+  board.uid = uid_of(1);
+  board.status = model::BoardStatus::kOnline;
+  store::Batch batch;
+  batch.changes.push_back(store::PutBoard{board});
+  ASSERT_TRUE(
+      server.control.call_sync([&](store::ControlStore& s) { return s.commit(batch); }).ok());
+  const auto stub = v1::FleetService::NewStub(server.connect());
+  const auto shown = [&] {
+    v1::GetBoardRequest get;
+    get.set_uid(board.uid.str());
+    v1::GetBoardResponse got;
+    grpc::ClientContext context;
+    EXPECT_TRUE(stub->GetBoard(&context, get, &got).ok());
+    return got.board().status();
+  };
+  EXPECT_EQ(shown(), v1::BOARD_STATUS_OFFLINE);
+  server.fleet.show({{board}, {}, 1});
+  EXPECT_EQ(shown(), v1::BOARD_STATUS_ONLINE);
+}
+
 TEST_F(ApiTest, CancelJobReachesWhoeverCarriesItOut) {
   const auto stub = v1::JobService::NewStub(server.connect());
   for (const auto kind : {model::Job::Kind::kEvaluate, model::Job::Kind::kCompile}) {

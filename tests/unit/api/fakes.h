@@ -32,6 +32,7 @@ class FakeFleet final : public training::FleetControl {
     const std::lock_guard lock(mutex_);
     return view_;
   }
+  std::shared_ptr<const training::FleetView> view_now() override { return view(); }
   void set_view_listener(
       std::function<void(std::shared_ptr<const training::FleetView>)> fn) override {
     const std::lock_guard lock(mutex_);
