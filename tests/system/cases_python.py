@@ -117,6 +117,7 @@ def test_python_boards_and_runs(bin_dir):
         run = fleet.train("left", model, data, epochs=3, evaluate=True, name="first", **SETTINGS).wait(120, on_epoch=told.append)
         assert [e.epoch for e in told] == [0, 1, 2] == [e.epoch for e in run.epochs()]
         assert run.after > 0.9 > run.before and run.heldout_best == told[-1].heldout or run.heldout_best >= told[-1].heldout
+        assert run.seconds > 0 and run.eta is None and run.created.year >= 2024
         again = []
         assert fleet.run("first").wait(10, on_epoch=again.append) == run and [e.epoch for e in again] == [0, 1, 2]
         frames = run.telemetry()

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from . import api
 from .arrays import array
 from .errors import DeadlineExceeded, NotFound, RunFailed
 from .lookup import word
-from .things import Board, Thing, fraction, mean_loss
+from .things import Board, Thing, fraction, mean_loss, moment
 from .watch import Token, Watch, topic
 
 if TYPE_CHECKING:
@@ -126,6 +127,16 @@ class Run(Thing):
     def progress(self) -> float:
         """Share of the steps that are done, 0 to 1."""
         return self.pb.steps_done / self.pb.steps_total if self.pb.steps_total else 0.0
+
+    @property
+    def eta(self) -> Optional[datetime.datetime]:
+        """When it will have ended, UTC, from measured times; None: not known, or it does not train now."""
+        return moment(self.pb.eta_time_us)
+
+    @property
+    def seconds(self) -> Optional[float]:
+        """From when it first ran to its end; None: it has not ended."""
+        return (self.pb.end_time_us - self.pb.start_time_us) / 1e6 if self.pb.end_time_us and self.pb.start_time_us else None
 
     @property
     def before(self) -> Optional[float]:

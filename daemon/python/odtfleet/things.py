@@ -42,6 +42,11 @@ class Thing:
     def key(self) -> bytes:
         return getattr(self.pb, self._key)
 
+    @property
+    def created(self) -> Optional[datetime.datetime]:
+        """When it came to be, UTC."""
+        return moment(self.pb.meta.create_time_us)
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.key == self.key  # type: ignore[attr-defined]
 

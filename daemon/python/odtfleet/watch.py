@@ -40,7 +40,7 @@ class Watch:
     """Iterator of `Change`. Begins with a snapshot of the topics (seq 0) unless `resume` fits; then changes in the order of
     `seq`, all of them, each once. Breaks of the line are mended by resuming behind the last change that was handed out.
 
-    `token` resumes the same in another process: fleet.watch(..., resume=token). Use it with `with`, or close() it.
+    `token` resumes the events in another process (fleet.watch(..., resume=token); step records begin anew). Use it with `with`, or close() it.
     Iterating raises Unavailable when odtd stays away for a minute, and DeadlineExceeded when `timeout` seconds are over.
     """
 
