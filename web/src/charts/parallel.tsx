@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { useWidth } from "./use-width";
 import { heatColour } from "./heatmap";
 
 export interface ParallelRow {
@@ -19,11 +20,10 @@ export interface ParallelProps {
   choose: (key: string) => void;
 }
 
-const kWidth = 900;
 const kHeight = 260;
 const kTop = 30;
 const kBottom = 18;
-const kSide = 70;
+const kSide = 44;
 
 /// Places of an axis' values: as numbers where all are, else in order of appearance.
 export function axisScale(values: readonly string[]): (value: string) => number {
@@ -60,11 +60,12 @@ export function ParallelChart(props: ParallelProps) {
 
 function ParallelLines(props: ParallelProps) {
   const { axes, rows } = props;
+  const [svg, width] = useWidth<SVGSVGElement>(900);
   const known = rows.map((r) => r.outcome).filter(Number.isFinite);
   const lo = Math.min(...known);
   const hi = Math.max(...known);
   const span = hi > lo ? hi - lo : 1;
-  const x = (i: number): number => kSide + (i * (kWidth - 2 * kSide)) / Math.max(1, axes.length);
+  const x = (i: number): number => kSide + (i * (width - 2 * kSide)) / Math.max(1, axes.length);
   const y = (t: number): number => kHeight - kBottom - t * (kHeight - kTop - kBottom);
   const scales = axes.map((_, i) => axisScale(rows.map((r) => r.values[i] ?? "")));
   const path = (r: ParallelRow): string => {
@@ -79,7 +80,8 @@ function ParallelLines(props: ParallelProps) {
   const ordered = [...rows].sort((a, b) => rank(a, props) - rank(b, props));
   return (
     <svg
-      viewBox={`0 0 ${kWidth} ${kHeight}`}
+      ref={svg}
+      viewBox={`0 0 ${width} ${kHeight}`}
       role="img"
       aria-label={`${props.title}: ${rows.length} trials over ${axes.join(", ")}; ${props.outcomeName} from ${props.format(lo)} to ${props.format(hi)}; the table has the values`}
     >

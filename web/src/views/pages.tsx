@@ -21,6 +21,7 @@ const kViews: Record<string, View> = {
   layers: lazy(() =>
     import("./layers/layers").then((m) => ({ id }) => <m.LayersView runHex={id} />),
   ),
+  evaluate: lazy(() => import("./evaluate/evaluate").then((m) => m.EvaluateView)),
   data: lazy(() => import("./data/data").then((m) => m.DataView)),
   models: lazy(() => import("./models/models").then((m) => m.ModelsView)),
   jobs: lazy(() => import("./jobs").then((m) => m.JobsView)),
@@ -49,6 +50,7 @@ export const kPages: readonly Page[] = [
   page("runs", "Runs", "r", "run", "compare", "layers", "report"),
   page("campaigns", "Campaigns", "c", "campaign"),
   page("weights", "Weights", "w"),
+  page("evaluate", "Evaluate", "e"),
   page("data", "Data", "d"),
   page("models", "Models", "m", "library"),
   page("jobs", "Jobs", "j"),
