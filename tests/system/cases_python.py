@@ -347,16 +347,19 @@ def test_python_what_the_readmes_say(bin_dir):
 
 def test_python_an_odtd_that_hangs_is_a_deadline(bin_dir):
     odtfleet = package(bin_dir)
-    with World(bin_dir) as world, odtfleet.Fleet(world.address_of("grpc"), timeout=0.5) as fleet:
+    with World(bin_dir) as world, odtfleet.Fleet(world.address_of("grpc")) as fleet:
         assert fleet.boards() == []
         refused(odtfleet, "NotFound", lambda: fleet.blob(b"\1" * 32))
         watch = fleet.watch("fleet", timeout=1)
-        world.running["odtd"].send_signal(signal.SIGSTOP)
-        error = refused(odtfleet, "DeadlineExceeded", fleet.boards, "no answer within the time given")
+        odtd = world.running["odtd"]
+        odtd.send_signal(signal.SIGSTOP)
+        world.wait_for("every thread to stop", lambda: all(
+            p.read_text().rpartition(")")[2].split()[0] == "T" for p in pathlib.Path(f"/proc/{odtd.pid}/task").glob("*/stat")), 20)
+        error = refused(odtfleet, "DeadlineExceeded", lambda: fleet.call(odtfleet.api.ListBoardsRequest(), timeout=0.5), "no answer within the time given")
         assert isinstance(error, TimeoutError)
         refused(odtfleet, "DeadlineExceeded", lambda: list(watch), "1 s are over")
         refused(odtfleet, "Unavailable", lambda: fleet.blob(b"\1" * 32, timeout=0.5), "timed out")
-        world.running["odtd"].send_signal(signal.SIGCONT)
+        odtd.send_signal(signal.SIGCONT)
         world.wait_for("odtd to answer again", lambda: fleet.call(odtfleet.api.GetInfoRequest(), timeout=10).version, 20)
 
 
