@@ -54,12 +54,12 @@ def test_http_serves_the_wheel_to_pip(bin_dir):
         name = wheel(bin_dir).name
         assert (again / name).read_bytes() == (world.root / "third" / name).read_bytes(), "the same sources gave other bytes"
         venv = world.root / "venv"
-        subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(venv)], check=True, timeout=120)
+        subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", str(venv)], check=True, timeout=120)
         http = world.address_of("http")
         for path, want in (("/python/simple/odtfleet/", 200), ("/python/simple/", 200), ("/python/", 200), ("/python", 200), (f"/python/{name}", 200),
                            ("/python/simple/other/", 404), ("/python/../odtd", 400), ("/python/%2e%2e/bin/odtd", 400)):
             assert curl(world, path, None, "-o", str(world.root / "page"), "--path-as-is")[0] == want, path
-        done = subprocess.run([str(venv / "bin" / "pip"), "--isolated", "--disable-pip-version-check", "install", "--no-deps", "--no-cache-dir",
+        done = subprocess.run([str(venv / "bin" / "python"), "-m", "pip", "--isolated", "--disable-pip-version-check", "install", "--no-deps", "--no-cache-dir",
                                "--index-url", f"http://{http}/python/simple", "odtfleet"], capture_output=True, text=True, timeout=120,
                               env={"PATH": "/usr/bin", "HOME": str(world.root), "no_proxy": "*"})
         assert done.returncode == 0, done.stderr + done.stdout
