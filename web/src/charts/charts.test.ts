@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { tableRows } from "./chart-table";
 import { heatColour } from "./heatmap";
-import { join, smooth } from "./join";
+import { cohortBand, join, joinAll, quantile, smooth } from "./join";
 import { sparkPath } from "./spark";
 import { yRange } from "./uplot-options";
 
@@ -58,5 +58,31 @@ describe("ranges and colours", () => {
   it("clamps the heat scale", () => {
     expect(heatColour(-1, false)).toBe(heatColour(0, false));
     expect(heatColour(2, true)).toBe(heatColour(1, true));
+  });
+});
+
+describe("many curves", () => {
+  it("are put over the union of their x", () => {
+    const j = joinAll([
+      { x: [1, 3], columns: [[10, 30]] },
+      { x: [2, 3], columns: [[2, 3]] },
+    ]);
+    expect([...j.x]).toEqual([1, 2, 3]);
+    expect(j.columns.map((c) => [...c])).toEqual([
+      [10, NaN, 30],
+      [NaN, 2, 3],
+    ]);
+  });
+  it("become a band of percentiles, each curve within its own range", () => {
+    const curves = [0, 1, 2, 3, 4].map((y) => ({ x: [0, 10], values: [y, y] }));
+    const b = cohortBand([...curves, { x: [8, 10], values: [100, 100] }], 11);
+    expect(b.columns[1]?.[0]).toBe(2);
+    expect(b.columns[2]?.[5]).toBeCloseTo(3.8);
+    expect(b.columns[1]?.[10]).toBe(2.5);
+    expect(cohortBand([], 5).x.length).toBe(0);
+  });
+  it("have quantiles between neighbours", () => {
+    expect(quantile([1, 2, 3, 4], 0.5)).toBe(2.5);
+    expect(quantile([], 0.5)).toBeNaN();
   });
 });

@@ -44,3 +44,65 @@ export function smooth(values: ArrayLike<number>, weight: number): Float64Array 
   }
   return out;
 }
+
+export interface Curve {
+  x: ArrayLike<number>; // ascending
+  columns: readonly ArrayLike<number>[];
+}
+
+/// Any number of curves over the union of their x; the columns of the first curve, then of the second, and so on.
+export function joinAll(curves: readonly Curve[]): Joined {
+  const x = Float64Array.from(new Set(curves.flatMap((c) => Array.from(c.x)))).sort();
+  const at = new Map<number, number>();
+  x.forEach((v, i) => at.set(v, i));
+  const columns = curves.flatMap((c) =>
+    c.columns.map((column) => {
+      const out = new Float64Array(x.length).fill(NaN);
+      for (let i = 0; i < c.x.length; i++) {
+        const row = at.get(c.x[i] ?? NaN);
+        if (row !== undefined) out[row] = column[i] ?? NaN;
+      }
+      return out;
+    }),
+  );
+  return { x, columns };
+}
+
+/// The p-th quantile (0..1) of ascending values, between neighbours.
+export function quantile(sorted: readonly number[], p: number): number {
+  if (sorted.length === 0) return NaN;
+  const at = p * (sorted.length - 1);
+  const [lo, hi] = [Math.floor(at), Math.ceil(at)];
+  const a = sorted[lo] ?? NaN;
+  return a + ((sorted[hi] ?? a) - a) * (at - lo);
+}
+
+/// 5th, 50th and 95th percentile of many curves over `points` places of their common range. A curve counts from its
+/// first to its last x, with its newest value.
+export function cohortBand(
+  curves: readonly { x: ArrayLike<number>; values: ArrayLike<number> }[],
+  points: number,
+): Joined {
+  const starts = curves.map((c) => c.x[0] ?? NaN).filter(Number.isFinite);
+  const ends = curves.map((c) => c.x[c.x.length - 1] ?? NaN).filter(Number.isFinite);
+  const [from, to] = [Math.min(...starts), Math.max(...ends)];
+  if (starts.length === 0 || points < 2) return { x: new Float64Array(0), columns: [] };
+  const x = Float64Array.from(
+    { length: points },
+    (_, i) => from + ((to - from) * i) / (points - 1),
+  );
+  const places = curves.map(() => 0);
+  const rows = Array.from(x, (v) => {
+    const values = curves.flatMap((c, i) => {
+      let p = places[i] ?? 0;
+      while (p + 1 < c.x.length && (c.x[p + 1] ?? Infinity) <= v) p++;
+      places[i] = p;
+      const inside = (c.x[0] ?? Infinity) <= v && v <= (c.x[c.x.length - 1] ?? -Infinity);
+      const y = c.values[p] ?? NaN;
+      return inside && Number.isFinite(y) ? [y] : [];
+    });
+    return values.sort((a, b) => a - b);
+  });
+  const column = (p: number): Float64Array => Float64Array.from(rows, (r) => quantile(r, p));
+  return { x, columns: [column(0.05), column(0.5), column(0.95)] };
+}

@@ -18,6 +18,7 @@ const kViews: Record<string, View> = {
   campaigns: lazy(() => import("./campaigns/list").then((m) => m.CampaignsView)),
   campaign: lazy(() => import("./campaigns/campaign").then((m) => m.CampaignView)),
   weights: lazy(() => import("./weights/weights").then((m) => m.WeightsView)),
+  compare: lazy(() => import("./compare/compare").then((m) => m.CompareView)),
   layers: lazy(() =>
     import("./layers/layers").then((m) => ({ id }) => <m.LayersView runHex={id} />),
   ),

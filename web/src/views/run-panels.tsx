@@ -1,5 +1,5 @@
 import { toHex } from "../api/bytes";
-import { Policy, type HyperParams, type Loss, type Run } from "../api/types";
+import { AptMode, Policy, type HyperParams, type Loss, type Run } from "../api/types";
 import { serverNowMs } from "../store/clock";
 import { clock, count, decimal, kNone, percent, significant, uuid } from "../store/format";
 import { fraction, hasClasses, lossPerSample, squaredError, usToMs } from "../store/numbers";
@@ -95,16 +95,29 @@ export function EventsPanel({ detail }: { detail: RunDetail }) {
   );
 }
 
-type Setting = [string, (h: HyperParams) => string];
+const q8 = (v: number | undefined, h: HyperParams): string =>
+  v === undefined || h.apt === AptMode.UNSPECIFIED ? "" : (v / 256).toFixed(2);
+export type Setting = [string, (h: HyperParams) => string];
 const optional = (v: number | boolean | undefined): string =>
   v === undefined ? "" : typeof v === "boolean" ? (v ? "on" : "off") : String(v);
-const kSettings: Setting[] = [
+export const kSettings: readonly Setting[] = [
   ["Policy", (h) => (h.policy === Policy.UNSPECIFIED ? "" : policyName(h.policy))],
   ["mu weight", (h) => h.muWeight.join(" → ")],
   ["mu offset", (h) => optional(h.muOffset)],
   ["k", (h) => optional(h.k)],
   ["Batch", (h) => optional(h.batch)],
   ["Epochs", (h) => optional(h.epochs)],
+  ["k by layer", (h) => (h.layerK.some((k) => k !== 0) ? h.layerK.join(", ") : "")],
+  [
+    "Precision adapts",
+    (h) =>
+      h.apt === AptMode.UNSPECIFIED
+        ? ""
+        : `${h.apt === AptMode.QUARTERS ? "each quarter" : "each epoch"}${h.aptKMax === undefined ? "" : `, to ${h.aptKMax}`}`,
+  ],
+  ["Tmin", (h) => q8(h.aptTMinQ8, h)],
+  ["Tmax", (h) => (h.aptTMaxQ8 === 0 ? "" : q8(h.aptTMaxQ8, h))],
+  ["Rate", (h) => (h.lrM.length === 0 ? "" : `${h.lrM.join(" → ")} × 2^-${h.lrS ?? 0}`)],
   ["Loss", (h) => (h.loss === 0 ? "" : lossName(h.loss))],
   ["Rounding", (h) => (h.rounding === 0 ? "" : roundingName(h.rounding))],
   ["Rule set", (h) => (h.ruleSet === 0 ? "" : ruleSetName(h.ruleSet))],
