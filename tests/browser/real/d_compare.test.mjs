@@ -6,11 +6,17 @@ export const tests = [
     async ({ page, go, seen, runId }) => {
       const ids = [await runId("fixed8"), await runId("apt")];
       await go(`#/compare?runs=${ids.join()}`);
-      await until("four charts", async () => (await page.locator(".chart-plot canvas").count()) === 4);
+      await until(
+        "four charts",
+        async () => (await page.locator(".chart-plot canvas").count()) === 4,
+      );
       await seen("both runs", ".legend", /fixed8[^]*apt/);
       const table = page.locator("table.compare");
       await seen("what differs", "table.compare", /Precision adapts/);
-      assert(!/Dataset/.test(await table.innerText()), "the same dataset is listed as a difference");
+      assert(
+        !/Dataset/.test(await table.innerText()),
+        "the same dataset is listed as a difference",
+      );
       await page.getByLabel("also what is the same").check();
       await seen("everything", "table.compare", /Dataset/);
     },
@@ -20,7 +26,10 @@ export const tests = [
     async ({ page, seen, runId }) => {
       const auto = await runId("auto");
       await page.locator("select#search").selectOption(auto);
-      await until("three runs", async () => (await page.locator("table.compare thead th").count()) === 4);
+      await until(
+        "three runs",
+        async () => (await page.locator("table.compare thead th").count()) === 4,
+      );
       await page.getByRole("button", { name: "Pin auto" }).click();
       await until("pinned first", async () =>
         (await page.locator("table.compare thead th").nth(1).innerText()).startsWith("auto"),
@@ -28,7 +37,10 @@ export const tests = [
       assert(page.url().includes(`base=${auto}`), page.url());
       await seen("energy against the pinned run", "table.compare", /Energy[^]*×/);
       await page.getByRole("button", { name: "Take apt out" }).click();
-      await until("two runs", async () => (await page.locator("table.compare thead th").count()) === 3);
+      await until(
+        "two runs",
+        async () => (await page.locator("table.compare thead th").count()) === 3,
+      );
     },
   ],
   [

@@ -2,6 +2,7 @@ import { toHex } from "../api/bytes";
 import type { Board, LinkStats, Run } from "../api/types";
 import { boards, datasetName, modelName } from "../store/fleet";
 import { count, kNone, microseconds } from "../store/format";
+import { selectedBoards } from "../store/selection";
 import { boardState, runLabel, runOfBoard } from "./board-state";
 import {
   HeldoutChange,
@@ -12,17 +13,24 @@ import {
   TestChange,
   useRunDetail,
 } from "./parts/run-bits";
+import { SelectCell } from "./parts/select";
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
 import { isActive, isOpen } from "./words";
 
-export function BoardRow({ uidHex }: { uidHex: string }) {
+export function BoardRow({ uidHex, shown }: { uidHex: string; shown: readonly string[] }) {
   const board = boards.get(uidHex).value;
   if (board === undefined) return null;
   const run = runOfBoard(board);
   const { look, age } = boardState(board);
   return (
     <tr class={`board-row tone-row-${look.tone}`}>
+      <SelectCell
+        selection={selectedBoards}
+        row={uidHex}
+        name={board.name || uidHex.slice(-8)}
+        shown={shown}
+      />
       <td class="cell-status">
         <StateMark look={look} age={age} />
       </td>

@@ -1,16 +1,21 @@
-import { useComputed } from "@preact/signals";
+import { computed, useComputed } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { toHex } from "../api/bytes";
-import { BoardStatus, type Board } from "../api/types";
+import { BoardStatus, RunState, type Board } from "../api/types";
 import { boards, modelName, runs } from "../store/fleet";
 import { count } from "../store/format";
+import { stopAll } from "../store/bulk";
 import { fleetKnown } from "../store/link";
+import { selectedBoards } from "../store/selection";
 import { loadSystemInfo, systemInfo } from "../store/system";
 import { knownLook, runOfBoard } from "./board-state";
 import { boardFields, parseFilter } from "./filter";
+import { FleetBulk } from "./fleet-bulk";
 import { BoardRow } from "./fleet-row";
 import { PortsPanel } from "./ports";
 import { Empty } from "./parts/bits";
+import { ConfirmButton } from "./parts/confirm";
+import { SelectHead } from "./parts/select";
 import { StateMark } from "./parts/state-mark";
 import { WindowBody } from "./parts/window";
 import { href, route, setQuery } from "./router";
@@ -24,6 +29,28 @@ const kChips: [string, BoardStatus[]][] = [
   ["suspect", [BoardStatus.SUSPECT]],
   ["offline", [BoardStatus.OFFLINE, BoardStatus.UNSPECIFIED]],
   ["quarantined", [BoardStatus.QUARANTINED]],
+];
+
+/// Versions by their numbers, part by part.
+export function olderThan(a: string, b: string): boolean {
+  const [x, y] = [a, b].map((v) => v.split(/[^0-9]+/).map(Number));
+  for (let i = 0; i < 3; i++) {
+    const d = (x?.[i] ?? 0) - (y?.[i] ?? 0);
+    if (d !== 0) return d < 0;
+  }
+  return false;
+}
+const newestFirmware = computed(() =>
+  boards.all().reduce((best, b) => (olderThan(best, b.fwVersion) ? b.fwVersion : best), ""),
+);
+
+const kOnly: [string, (b: Board, newest: string) => boolean, string][] = [
+  ["failed", (b) => runOfBoard(b)?.state === RunState.FAILED, "Boards whose newest run failed"],
+  [
+    "outdated",
+    (b, newest) => b.fwVersion !== "" && olderThan(b.fwVersion, newest),
+    "Boards with older firmware than the newest in the fleet",
+  ],
 ];
 
 type SortKey = "board" | "status" | "core" | "run" | "accuracy";
@@ -58,7 +85,10 @@ function useShownBoards() {
     const query = route.value.query;
     const test = parseFilter(query.get("q") ?? "");
     const wanted = kChips.find(([word]) => word === query.get("status"))?.[1];
+    const only = kOnly.find(([word]) => word === query.get("only"))?.[1];
+    const newest = newestFirmware.value;
     const list = boards.all().filter((b) => {
+      if (only !== undefined && !only(b, newest)) return false;
       if (wanted !== undefined && !wanted.includes(b.status)) return false;
       const run = runOfBoard(b);
       const word = boardLook(b.status).word;
@@ -77,6 +107,7 @@ export function FleetView() {
     <>
       <h1 class="sr-only">Fleet</h1>
       <FleetBar shown={shown.length} total={total} />
+      <FleetBulk shown={shown} />
       {shown.length === 0 ? (
         <Empty title="No board matches">
           <p>
@@ -88,6 +119,7 @@ export function FleetView() {
           <table class="fleet">
             <thead>
               <tr>
+                <SelectHead selection={selectedBoards} shown={shown} what="boards" />
                 <SortHead name="status" label="Status" />
                 <SortHead name="board" label="Board" />
                 <SortHead name="core" label="Core" />
@@ -102,9 +134,9 @@ export function FleetView() {
             </thead>
             <WindowBody
               keys={shown}
-              columns={10}
+              columns={11}
               rowHeight={kRowHeight}
-              row={(uid) => <BoardRow key={uid} uidHex={uid} />}
+              row={(uid) => <BoardRow key={uid} uidHex={uid} shown={shown} />}
             />
           </table>
         </div>
@@ -166,6 +198,24 @@ function FleetBar({ shown, total }: { shown: number; total: number }) {
             </button>
           );
         })}
+        {kOnly.map(([word, test, title]) => {
+          const n = all.filter((b) => test(b, newestFirmware.value)).length;
+          const on = query.get("only") === word;
+          if (n === 0 && !on) return null;
+          return (
+            <button
+              type="button"
+              key={word}
+              class="chip"
+              title={title}
+              aria-pressed={on}
+              onClick={() => setQuery("only", on ? "" : word)}
+            >
+              only {word}
+              <span class="chip-count">{n}</span>
+            </button>
+          );
+        })}
       </div>
       <p class="bar-note">
         {shown === total ? `${count(total)} boards` : `${count(shown)} of ${count(total)} boards`}
@@ -174,6 +224,19 @@ function FleetBar({ shown, total }: { shown: number; total: number }) {
           {active === 1 ? "1 run active" : `${count(active)} runs active`}
         </a>
       </p>
+      <ConfirmButton
+        label="Stop all …"
+        title="Stop all runs?"
+        confirm="Stop all"
+        disabled={active === 0}
+        hint={active === 0 ? "No run is active" : "Pauses every run on every board, at once"}
+        onConfirm={() => void stopAll()}
+      >
+        <p>
+          Every run that is not over is paused, and each board is told at once; one that does not
+          answer is told when it is back. Undo lets them go on.
+        </p>
+      </ConfirmButton>
     </div>
   );
 }

@@ -4,16 +4,20 @@ import { RunState, type Run } from "../api/types";
 import { serverNowMs } from "../store/clock";
 import { boardName, datasetName, modelName, newestFirst, runs } from "../store/fleet";
 import { clock, count, duration } from "../store/format";
-import { fleetKnown } from "../store/link";
+import { bulkProgress, changeRuns, retryRuns, trashAll } from "../store/bulk";
+import { fleetKnown, linkLive } from "../store/link";
+import { selectedRuns } from "../store/selection";
 import { usToMs } from "../store/numbers";
 import { runLabel } from "./board-state";
 import { parseFilter } from "./filter";
+import { Act, CancelRuns } from "./fleet-bulk";
 import { Empty } from "./parts/bits";
 import { liveRunLook, ReplayBadge, RunProgress, TestChange, useRunDetail } from "./parts/run-bits";
+import { BulkBar, SelectCell, SelectHead } from "./parts/select";
 import { StateMark } from "./parts/state-mark";
 import { WindowBody } from "./parts/window";
 import { href, route, setQuery } from "./router";
-import { isActive, runLook } from "./words";
+import { isActive, isOver, runLook } from "./words";
 
 const kRowHeight = 45;
 
@@ -75,6 +79,7 @@ export function RunsView() {
     <>
       <h1 class="sr-only">Runs</h1>
       <RunsBar shown={shown.length} total={total} />
+      <RunsBulk shown={shown} />
       {shown.length === 0 ? (
         <Empty title="No run matches">
           <p>
@@ -86,6 +91,7 @@ export function RunsView() {
           <table class="runs">
             <thead>
               <tr>
+                <SelectHead selection={selectedRuns} shown={shown} what="runs" />
                 <th scope="col">State</th>
                 <th scope="col">Run</th>
                 <th scope="col">Board</th>
@@ -99,9 +105,9 @@ export function RunsView() {
             </thead>
             <WindowBody
               keys={shown}
-              columns={9}
+              columns={10}
               rowHeight={kRowHeight}
-              row={(hex) => <RunRow key={hex} runHex={hex} />}
+              row={(hex) => <RunRow key={hex} runHex={hex} shown={shown} />}
             />
           </table>
         </div>
@@ -150,7 +156,7 @@ function RunsBar({ shown, total }: { shown: number; total: number }) {
   );
 }
 
-function RunRow({ runHex }: { runHex: string }) {
+function RunRow({ runHex, shown }: { runHex: string; shown: readonly string[] }) {
   const run = runs.get(runHex).value;
   if (run === undefined) return null;
   const { spec } = run;
@@ -158,6 +164,7 @@ function RunRow({ runHex }: { runHex: string }) {
   const end = usToMs(run.endTimeUs);
   return (
     <tr>
+      <SelectCell selection={selectedRuns} row={runHex} name={runLabel(run)} shown={shown} />
       <td>
         <StateMark look={liveRunLook(run)} />
       </td>
@@ -192,6 +199,40 @@ function RunRow({ runHex }: { runHex: string }) {
         {clock(start, serverNowMs.value)}
       </td>
     </tr>
+  );
+}
+
+/// Actions on the runs that are ticked and shown.
+function RunsBulk({ shown }: { shown: readonly string[] }) {
+  const list = shown.flatMap((k) => (selectedRuns.has(k) ? (runs.get(k).value ?? []) : []));
+  const open = list.filter((r) => !isOver(r.state));
+  const paused = open.filter((r) => r.state === RunState.PAUSED);
+  const going = open.filter((r) => r.state !== RunState.PAUSED);
+  const over = list.filter((r) => isOver(r.state));
+  const failed = over.filter((r) => r.state !== RunState.SUCCEEDED);
+  const busy = bulkProgress.value !== null || !linkLive.value;
+  const ids = list.map((r) => toHex(r.id)).join();
+  return (
+    <BulkBar selection={selectedRuns} n={list.length} what="runs">
+      <a class="button" href={href("compare", "", new URLSearchParams({ runs: ids }))}>
+        Compare
+      </a>
+      <Act n={going.length} label="Pause" busy={busy} run={() => changeRuns(going, "pause")} />
+      <Act n={paused.length} label="Resume" busy={busy} run={() => changeRuns(paused, "resume")} />
+      <Act n={failed.length} label="Retry failed" busy={busy} run={() => retryRuns(failed)} />
+      <CancelRuns list={open} busy={busy} />
+      <Act
+        n={over.length}
+        label="Delete"
+        busy={busy}
+        run={() =>
+          trashAll(
+            "run",
+            over.map((r) => ({ key: r.id, name: runLabel(r) })),
+          )
+        }
+      />
+    </BulkBar>
   );
 }
 
