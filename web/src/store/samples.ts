@@ -1,7 +1,7 @@
 // Single samples of datasets as source values.
 import { fromHex } from "../api/bytes";
 import { clients, kCallTimeoutMs } from "../api/clients";
-import type { Dataset, GetDatasetResponse } from "../api/types";
+import type { Dataset, DatasetPreview, GetDatasetResponse } from "../api/types";
 
 const kKept = 300; // answers; the oldest go
 
@@ -35,3 +35,7 @@ export function splitSize(d: Dataset, split: string): number {
 
 export const className = (d: Dataset | undefined, label: number): string =>
   d?.classNames[label] || String(label);
+
+/// What a sample is drawn as: a picture made of sound says so by its sample rate.
+export const pictureKind = (p: DatasetPreview): string =>
+  p.kind === "image" && p.sampleRate > 0 ? "spectrogram" : p.kind;

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { GetDatasetResponse } from "../../api/types";
 import { SamplePicture } from "../../charts/sample";
 import { kNone } from "../../store/format";
-import { sampleOf } from "../../store/samples";
+import { pictureKind, sampleOf } from "../../store/samples";
 import { dark } from "../theme";
 
 /// A sample of a dataset by its number (train first), fetched when it is shown.
@@ -31,7 +31,7 @@ export function SampleTile(props: {
     <figure class="sample-tile">
       {sample !== undefined && answer?.preview !== undefined ? (
         <SamplePicture
-          kind={answer.preview.kind}
+          kind={pictureKind(answer.preview)}
           shape={answer.preview.shape}
           values={sample.values}
           label={props.words}
