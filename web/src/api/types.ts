@@ -83,3 +83,9 @@ export type {
 export type { BoardCheck, CreateCampaignResponse } from "./generated/odt/api/v1/campaigns_pb.js";
 export type { LayerEpoch, RunEstimate } from "./generated/odt/api/v1/types_pb.js";
 export { AptMode, RunEstimate_Basis } from "./generated/odt/api/v1/types_pb.js";
+export { DiskState } from "./generated/odt/api/v1/storage_pb.js";
+export type {
+  GetStorageResponse,
+  PurgeResponse,
+  TrashItem,
+} from "./generated/odt/api/v1/storage_pb.js";

@@ -24,6 +24,7 @@ export const kGlobalTopics: readonly TopicKey[] = [
   `${Topic_Kind.JOBS}:`,
   `${Topic_Kind.CAMPAIGNS}:`,
 ];
+export const kEverything: TopicKey = `${Topic_Kind.ALL_EVENTS}:`;
 export const runTopic = (runHex: string): TopicKey => `${Topic_Kind.RUN}:${runHex}`;
 export const telemetryTopic = (runHex: string): TopicKey => `${Topic_Kind.TELEMETRY}:${runHex}`;
 

@@ -27,6 +27,10 @@ export function SamplePicture(props: SampleProps) {
   );
 }
 
+// Without words it is a part of something that has them.
+const spoken = (label: string) =>
+  label === "" ? { "aria-hidden": true } : { role: "img" as const, "aria-label": label };
+
 function Pixels({ kind, shape, values, label, dark, width }: SampleProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [channels = 1, rows = 1, columns = 1] = shape;
@@ -48,8 +52,7 @@ function Pixels({ kind, shape, values, label, dark, width }: SampleProps) {
       width={w}
       height={h}
       style={{ width: `${width}px`, height: `${Math.min(height, width * 2)}px` }}
-      role="img"
-      aria-label={label}
+      {...spoken(label)}
     />
   );
 }
@@ -122,8 +125,7 @@ function Lines({ shape, values, label, dark, width }: SampleProps) {
       viewBox={`0 0 ${width} ${height}`}
       width={width}
       height={height}
-      role="img"
-      aria-label={label}
+      {...spoken(label)}
     >
       {Array.from({ length: Math.min(channels, 16) }, (_, c) => (
         <path key={c} d={path(c)} fill="none" stroke={lineColour(c, dark)} stroke-width="1.3" />

@@ -1,5 +1,6 @@
 // Ties the Watch stream to the tables; the only caller of the api's streaming side.
-import { runTopic, telemetryTopic, type HubMessage } from "../api/watch-protocol";
+import type { Event } from "../api/types";
+import { kEverything, runTopic, telemetryTopic, type HubMessage } from "../api/watch-protocol";
 import { WatchClient } from "../api/watch-client";
 import { startClock } from "./clock";
 import { applyEvents, applyRemoved } from "./fleet";
@@ -14,6 +15,18 @@ const shown = new Map<string, { holders: number; steps: boolean }>();
 export function startSession(): void {
   startClock();
   watch.start();
+}
+
+const listeners = new Set<(events: readonly Event[]) => void>();
+
+/// Hears every event of the daemon, not only those that the pages show, until the returned function is called.
+export function hearEvents(listener: (events: readonly Event[]) => void): () => void {
+  listeners.add(listener);
+  const release = watch.want(kEverything);
+  return () => {
+    listeners.delete(listener);
+    release();
+  };
 }
 
 export const retryNow = (): void => watch.retryNow();
@@ -71,6 +84,7 @@ function onMessage(message: HubMessage): void {
       linkStatus.value = message.status;
       break;
     case "data": {
+      for (const listener of listeners) listener(message.events);
       announceBoards(message.events);
       const records = applyEvents(message.events);
       applyRemoved(message.removed);

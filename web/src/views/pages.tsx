@@ -25,10 +25,16 @@ const kViews: Record<string, View> = {
   evaluate: lazy(() => import("./evaluate/evaluate").then((m) => m.EvaluateView)),
   data: lazy(() => import("./data/data").then((m) => m.DataView)),
   models: lazy(() => import("./models/models").then((m) => m.ModelsView)),
+  logs: lazy(() => import("./logs/logs").then((m) => m.LogsView)),
+  storage: lazy(() => import("./storage/storage").then((m) => m.StorageView)),
   jobs: lazy(() => import("./jobs").then((m) => m.JobsView)),
 };
 // Addresses of before that people may have kept.
-const kMoved: Record<string, string> = { library: "models" };
+const kMoved: Record<string, string> = {
+  library: "models",
+  trash: "storage",
+  console: "logs",
+};
 
 export const findView = (name: string): View | undefined => kViews[kMoved[name] ?? name];
 
@@ -54,7 +60,9 @@ export const kPages: readonly Page[] = [
   page("evaluate", "Evaluate", "e"),
   page("data", "Data", "d"),
   page("models", "Models", "m", "library"),
+  page("logs", "Logs", "l", "console"),
   page("jobs", "Jobs", "j"),
+  page("storage", "Storage", "s", "trash"),
 ];
 
 export const pageOf = (view: string): Page | undefined =>
