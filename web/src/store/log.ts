@@ -24,6 +24,13 @@ const kWords = <E extends number>(names: Record<string, string | number>, value:
     .toLowerCase()
     .replaceAll("_", " ");
 
+const kAlarms: [number, string][] = [
+  [1, "dead layer"],
+  [2, "saturation"],
+  [4, "stuck"],
+  [8, "mu clamped"],
+];
+
 type Rest = Pick<LogLine, "level" | "kind" | "boardHex" | "runHex" | "text">;
 const line = (kind: string, text: string, rest: Partial<Rest> = {}): Rest => ({
   level: "info",
@@ -65,7 +72,9 @@ export function describeEvent(event: Event): Rest | null {
         e.heldout && e.heldout.total > 0
           ? `, held-out ${e.heldout.correct} of ${e.heldout.total}`
           : "";
-      return line("epoch", `epoch ${e.epoch} at step ${e.step}${heldout}`, {
+      const alarms = kAlarms.filter(([bit]) => (e.alarms & bit) !== 0).map(([, word]) => word);
+      const alarm = alarms.length > 0 ? `: ${alarms.join(", ")}` : "";
+      return line("epoch", `epoch ${e.epoch} at step ${e.step}${heldout}${alarm}`, {
         runHex: toHex(e.runId),
         boardHex: toHex(e.boardUid),
         level: e.alarms !== 0 ? "warn" : "info",
