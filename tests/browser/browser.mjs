@@ -43,15 +43,15 @@ export async function until(what, probe, timeoutMs = 10_000) {
 
 export const text = (page, selector) => page.locator(selector).first().innerText();
 
-/// Violations of axe's rules for WCAG 2.1 A and AA on what the page shows now, one line each.
-export async function axe(page) {
+/// Violations of axe's rules for WCAG 2.1 A and AA on what the page shows now, one line each; of `rules` alone where
+/// they are given.
+export async function axe(page, rules) {
   const require = createRequire(new URL("../../web/package.json", import.meta.url));
   const source = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
   await page.evaluate(source);
-  const result = await page.evaluate(() =>
-    window.axe.run(document, {
-      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"],
-    }),
+  const result = await page.evaluate(
+    (only) => window.axe.run(document, { runOnly: only }),
+    rules ?? ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"],
   );
   return result.violations.flatMap((v) =>
     v.nodes.map((n) => `${v.id}: ${n.target.join(" ")} ${n.failureSummary ?? ""}`),

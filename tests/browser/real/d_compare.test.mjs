@@ -23,8 +23,9 @@ export const tests = [
   ],
   [
     "a run is added, pinned and taken out, in the address",
-    async ({ page, seen, runId }) => {
+    async ({ page, go, seen, runId }) => {
       const auto = await runId("auto");
+      await go(`#/compare?runs=${await runId("fixed8")},${await runId("apt")}`);
       await page.locator("select#search").selectOption(auto);
       await until(
         "three runs",
@@ -45,7 +46,8 @@ export const tests = [
   ],
   [
     "over epochs, time since the start and time of day",
-    async ({ page, seen }) => {
+    async ({ page, go, seen, runId }) => {
+      await go(`#/compare?runs=${await runId("auto")},${await runId("apt")}`);
       for (const [axis, words] of [
         ["epoch", /epoch \d/],
         ["relative", /time since the start [\d.]+ s/],

@@ -1,7 +1,7 @@
 // What a person can ask the daemon to do. Each is one call with a request_id, and ends in a notice;
 // the new state arrives by the stream like everybody else's.
 import { signal } from "@preact/signals";
-import { newRequestId, toHex } from "../api/bytes";
+import { fromHex, newRequestId, toHex } from "../api/bytes";
 import { clients, kCallTimeoutMs } from "../api/clients";
 import { describeError } from "../api/errors";
 import type { Board, Job, Port, Run } from "../api/types";
@@ -78,6 +78,40 @@ export function adopt(port: Port): Promise<boolean> {
     },
   );
 }
+
+/// Any place, also one that is not there yet; baud 0: tried one by one; uid "": any board.
+export function adoptPlace(path: string, baud: number, uidHex: string): Promise<boolean> {
+  return act(
+    `adopt/${path}`,
+    `adopt port ${path}`,
+    `${path} is adopted`,
+    async (requestId) => {
+      const request = { requestId, path, baud, expectUid: fromHex(uidHex) };
+      const answer = await clients().fleet.adoptPort(request, options);
+      if (answer.port !== undefined) ports.set(path, answer.port);
+    },
+    { label: "Undo", run: () => void releasePath(path) },
+  );
+}
+
+const releasePath = (path: string, undo?: NoticeAction): Promise<boolean> =>
+  act(
+    `release/${path}`,
+    `release port ${path}`,
+    `${path} is released`,
+    async (requestId) => {
+      const answer = await clients().fleet.releasePort({ requestId, path }, options);
+      if (answer.port !== undefined) ports.set(path, answer.port);
+    },
+    undo,
+  );
+
+/// The daemon closes it and opens it no more.
+export const release = ({ path, baud, expectUid }: Port): Promise<boolean> =>
+  releasePath(path, {
+    label: "Undo",
+    run: () => void adoptPlace(path, baud, toHex(expectUid)),
+  });
 
 type RunVerb = "pause" | "resume" | "cancel";
 export function changeRun(run: Run, verb: RunVerb, runLabel: string): Promise<boolean> {

@@ -34,12 +34,15 @@ export function BoardView({ uidHex }: { uidHex: string }) {
       );
     }
     return (
-      <Empty title={`No board ${uidHex}`} command="odtctl board list">
-        <p>
-          It was never seen by this daemon, or it was deleted.{" "}
-          <a href={href("fleet")}>All boards</a>
-        </p>
-      </Empty>
+      <>
+        <h1 class="sr-only">Board</h1>
+        <Empty title={`No board ${uidHex}`} command="odtctl board list">
+          <p>
+            It was never seen by this daemon, or it was deleted.{" "}
+            <a href={href("fleet")}>All boards</a>
+          </p>
+        </Empty>
+      </>
     );
   }
   const run = runOfBoard(board);

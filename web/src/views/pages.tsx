@@ -1,5 +1,6 @@
 // Every page: where it stands in the navigation, its key, and what to fetch for it.
 import { FleetView } from "./fleet";
+import { PortsView } from "./ports";
 import { lazy } from "./parts/lazy";
 
 interface ViewProps {
@@ -18,6 +19,11 @@ const kViews: Record<string, View> = {
   campaigns: lazy(() => import("./campaigns/list").then((m) => m.CampaignsView)),
   campaign: lazy(() => import("./campaigns/campaign").then((m) => m.CampaignView)),
   weights: lazy(() => import("./weights/weights").then((m) => m.WeightsView)),
+  ports: () => <PortsView />,
+  launch: lazy(() => import("./launch/launch").then((m) => m.LaunchView)),
+  report: lazy(() =>
+    import("./report/report").then((m) => ({ id }) => <m.ReportView runHex={id} />),
+  ),
   compare: lazy(() => import("./compare/compare").then((m) => m.CompareView)),
   layers: lazy(() =>
     import("./layers/layers").then((m) => ({ id }) => <m.LayersView runHex={id} />),

@@ -34,11 +34,14 @@ export function NoRun({ runHex }: { runHex: string }) {
     );
   }
   return (
-    <Empty title={`No run ${uuid(runHex)}`} command="odtctl run list">
-      <p>
-        It may have been deleted. <a href={href("runs")}>All runs</a>
-      </p>
-    </Empty>
+    <>
+      <h1 class="sr-only">Run</h1>
+      <Empty title={`No run ${uuid(runHex)}`} command="odtctl run list">
+        <p>
+          It may have been deleted. <a href={href("runs")}>All runs</a>
+        </p>
+      </Empty>
+    </>
   );
 }
 

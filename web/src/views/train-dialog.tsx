@@ -4,7 +4,7 @@ import type { Problem } from "../api/errors";
 import type { Board, Run } from "../api/types";
 import { datasets, models } from "../store/fleet";
 import { count } from "../store/format";
-import { checkRun, isProblem, startRun, type RunWish } from "../store/launch";
+import { checkRun, isProblem, startRun, type MoreWishes, type RunWish } from "../store/launch";
 import { linkLive } from "../store/link";
 import { newest } from "./newest";
 import { Command, Empty, ProblemBox } from "./parts/bits";
@@ -91,6 +91,9 @@ export function TrainDialog({ board, close }: { board: Board; close: () => void 
             <button type="button" onClick={() => dialog.current?.close()}>
               Cancel
             </button>
+            <a href={href("launch", "", new URLSearchParams({ boards: wish.boardHex }))}>
+              More settings and boards
+            </a>
           </div>
           <Command text={commandOf(board, wish)} />
         </form>
@@ -199,6 +202,25 @@ function NothingToTrain({ noModel }: { noModel: boolean }) {
   );
 }
 
+function moreOptions(more: Partial<MoreWishes>, fixedByMu: boolean): (string | false)[] {
+  const given = (name: string, value: string | undefined): string | false =>
+    value !== undefined && value.trim() !== "" && `${name} ${value.trim()}`;
+  const apt = more.apt !== undefined && more.apt !== "";
+  return [
+    more.fixed === true && !fixedByMu && "--policy fixed",
+    given("--mu-offset", more.muOffset),
+    apt && `--apt --apt-checks ${more.apt}`,
+    apt && given("--apt-t-min", more.tMin),
+    apt && given("--apt-t-max", more.tMax),
+    apt && given("--apt-k-max", more.kMax),
+    given("--telemetry-every", more.telemetryEvery),
+    more.streamed === true && "--streamed",
+    more.noGuard === true && "--no-guard",
+    given("--start", more.start?.slice(0, 12)),
+    given("--priority", more.priority),
+  ];
+}
+
 /// The same on the command line.
 export function commandOf(board: Board, wish: RunWish): string {
   const model = models.peek(wish.modelHex)?.name ?? wish.modelHex;
@@ -209,6 +231,7 @@ export function commandOf(board: Board, wish: RunWish): string {
     mu && `--policy fixed --mu-weight ${mu}`,
     wish.batch && `--batch ${wish.batch}`,
     wish.k && `--k ${wish.k}`,
+    ...moreOptions(wish.more ?? {}, mu !== ""),
     wish.name.trim() && `--name '${wish.name.trim().replaceAll("'", "'\\''")}'`,
     "--evaluate",
   ].filter(Boolean);

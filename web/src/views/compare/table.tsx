@@ -173,18 +173,14 @@ function RunHead(props: { run: Run; base: string; far: boolean; remove: (hex: st
           type="button"
           class="small"
           aria-pressed={pinned}
-          aria-label={`Pin ${name}`}
+          aria-label={`${pinned ? "Pinned" : "Pin"} ${name}`}
           onClick={() => setQuery("base", hex)}
         >
           {pinned ? "Pinned" : "Pin"}
         </button>
-        <button
-          type="button"
-          class="small"
-          aria-label={`Take ${name} out`}
-          onClick={() => props.remove(hex)}
-        >
-          ✕
+        <button type="button" class="small" onClick={() => props.remove(hex)}>
+          <span aria-hidden="true">✕</span>
+          <span class="sr-only">Take {name} out</span>
         </button>
       </span>
     </th>

@@ -1,0 +1,68 @@
+import { assert, axe, until } from "../browser.mjs";
+import { layoutFaults } from "../layout.mjs";
+
+// Colours are what the dark look changes, and the width what the phone does.
+const kLooks = [
+  ["light", 1400, undefined],
+  ["dark", 1400, ["color-contrast"]],
+  ["dark", 390, []],
+];
+
+/// Every view that has an address, filled.
+async function views({ ctl, runId }) {
+  const board = (await ctl("board", "list")).find((b) => b.name === "lab-2").uid;
+  const [apt, fixed, long] = await Promise.all(["apt", "fixed8", "long"].map(runId));
+  return [
+    "#/fleet",
+    "#/fleet?q=nothing-like-it",
+    `#/board/${board}`,
+    "#/board/00ff",
+    "#/ports",
+    `#/launch?boards=${board}`,
+    "#/runs",
+    `#/run/${long}`,
+    `#/run/${apt}`,
+    `#/layers/${apt}`,
+    "#/compare",
+    `#/compare?runs=${apt},${fixed},${long}`,
+    `#/report/${apt}`,
+    "#/campaigns",
+    "#/weights",
+    "#/evaluate",
+    "#/data",
+    "#/models",
+    "#/jobs",
+  ];
+}
+
+export const tests = kLooks.map(([scheme, width, rules]) => [
+  `every view fits and is accessible, ${scheme} at ${width} px`,
+  async (world) => {
+    const { page, go } = world;
+    const before = page.viewportSize();
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.setViewportSize({ width, height: 900 });
+    const faults = [];
+    for (const hash of await views(world)) {
+      await page.evaluate((h) => (location.hash = h), hash);
+      await until(
+        `content of ${hash}`,
+        async () => (await page.locator("main h1").count()) === 1,
+        20_000,
+      );
+      await until(
+        "it is there",
+        async () => (await page.locator("main .loading, main [aria-busy=true]").count()) === 0,
+        20_000,
+      );
+      await page.waitForTimeout(250); // charts
+      const refused = rules?.length === 0 ? [] : await axe(page, rules);
+      for (const fault of [...refused, ...(await layoutFaults(page))])
+        faults.push(`${hash}: ${fault}`);
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize(before);
+    await go("#/fleet");
+    assert(faults.length === 0, `${faults.length} faults: ${faults.join(" | ")}`);
+  },
+]);
