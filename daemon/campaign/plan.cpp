@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/label_query.h"
+#include "model/setting_rules.h"
 
 namespace odt::campaign {
 namespace {
@@ -21,22 +22,6 @@ constexpr std::uint32_t kDefaultEpochs = 10;
 Status field_error(const char* field, const std::string& text, const char* remedy = "") {
   return with_reason(absl::InvalidArgumentError(std::string(field) + ": " + text), "BAD_FIELD",
                      remedy, field);
-}
-
-std::string status_word(model::BoardStatus status) {
-  static constexpr const char* kWords[] = {"UNSPECIFIED", "ONLINE",      "SUSPECT",
-                                           "OFFLINE",     "QUARANTINED", "BUSY"};
-  const auto i = static_cast<std::size_t>(status);
-  return i < std::size(kWords) ? kWords[i] : "";
-}
-
-// LabelQuery's fields of a board.
-std::map<std::string, std::string> fields_of(const model::Board& b) {
-  return {{"name", b.name},
-          {"place", b.place},
-          {"type", b.board_type},
-          {"core", b.core},
-          {"status", status_word(b.status)}};
 }
 
 Uuid dataset_of(const CampaignSpec& spec, const BoardUid& board) {
@@ -176,7 +161,8 @@ Result<std::vector<BoardUid>> resolve_cohort(const CampaignSpec& spec,
   for (const auto& b : boards) {
     const bool named =
         std::find(spec.boards.begin(), spec.boards.end(), b.uid) != spec.boards.end();
-    if (named || (!query.empty() && query.matches(b.labels, fields_of(b)))) out.push_back(b.uid);
+    if (named || (!query.empty() && query.matches(b.labels, model::query_fields(b))))
+      out.push_back(b.uid);
   }
   if (out.empty())
     return with_reason(

@@ -3,115 +3,22 @@
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
-#include <absl/strings/str_split.h>
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <set>
+
+#include "model/hyper_values.h"
 
 namespace odt::campaign {
 namespace {
 
 using model::HyperParams;
 
-Status bad(const std::string& axis, const std::string& value, const std::string& allowed) {
-  return with_reason(absl::InvalidArgumentError(
-                         absl::StrCat("sweep: '", value, "' for ", axis, "; allowed: ", allowed)),
-                     "BAD_FIELD", "", "spec.sweep.axes");
+Status bad(const std::string& text, const std::string& field = "spec.sweep.axes") {
+  return with_reason(absl::InvalidArgumentError("sweep: " + text), "BAD_FIELD", "", field);
 }
 
-// "1" or "1/-1/-3".
-template <typename T>
-Status numbers(const std::string& axis, const std::string& value, std::size_t most,
-               std::vector<T>& out) {
-  out.clear();
-  for (const auto part : absl::StrSplit(value, '/')) {
-    T n{};
-    if (!absl::SimpleAtoi(part, &n)) return bad(axis, value, "whole numbers, a/b/c for several");
-    out.push_back(n);
-  }
-  return out.size() > most ? bad(axis, value, absl::StrCat("at most ", most, " numbers"))
-                           : absl::OkStatus();
-}
-template <typename T>
-Status number(const std::string& axis, const std::string& value, std::optional<T>& out) {
-  T n{};
-  if (!absl::SimpleAtoi(value, &n)) return bad(axis, value, "a whole number");
-  out = n;
-  return absl::OkStatus();
-}
-
-using Setter = std::function<Status(const std::string&, const std::string&, Trial&)>;
-
-template <typename T>
-Setter of_number(std::optional<T> HyperParams::*field) {
-  return [field](const std::string& axis, const std::string& value, Trial& t) {
-    return number(axis, value, t.hyper.*field);
-  };
-}
-template <typename T>
-Setter of_list(std::vector<T> HyperParams::*field, std::size_t most) {
-  return [field, most](const std::string& axis, const std::string& value, Trial& t) {
-    return numbers(axis, value, most, t.hyper.*field);
-  };
-}
-template <typename E>
-Setter of_word(E HyperParams::*field, std::initializer_list<std::pair<const char*, E>> words) {
-  const std::vector<std::pair<const char*, E>> kept(words);
-  return [field, kept](const std::string& axis, const std::string& value, Trial& t) {
-    std::vector<std::string> known;
-    for (const auto& [name, e] : kept) {
-      if (value == name) {
-        t.hyper.*field = e;
-        return absl::OkStatus();
-      }
-      known.emplace_back(name);
-    }
-    return bad(axis, value, absl::StrJoin(known, ", "));
-  };
-}
-
-const std::map<std::string, Setter>& setters() {
-  static const std::map<std::string, Setter> kSetters = {
-      {"mu_weight", of_list(&HyperParams::mu_weight, 3)},
-      {"mu_offset", of_number(&HyperParams::mu_offset)},
-      {"batch", of_number(&HyperParams::batch)},
-      {"epochs", of_number(&HyperParams::epochs)},
-      {"dead_zone", of_number(&HyperParams::dead_zone)},
-      {"k", of_number(&HyperParams::k)},
-      {"layer_k", of_list(&HyperParams::layer_k, 16)},
-      {"order_seed", of_number(&HyperParams::order_seed)},
-      {"sr_seed", of_number(&HyperParams::sr_seed)},
-      {"apt_k_max", of_number(&HyperParams::apt_k_max)},
-      {"apt_t_min_q8", of_number(&HyperParams::apt_t_min_q8)},
-      {"apt_t_max_q8", of_number(&HyperParams::apt_t_max_q8)},
-      {"lr_m", of_list(&HyperParams::lr_m, 3)},
-      {"lr_s", of_number(&HyperParams::lr_s)},
-      {"policy", of_word<model::Policy>(&HyperParams::policy, {{"auto", model::Policy::kAuto},
-                                                               {"fixed", model::Policy::kFixed}})},
-      {"rule", of_word<model::RuleSet>(&HyperParams::rule_set,
-                                       {{"niti", model::RuleSet::kNiti},
-                                        {"niti-literal", model::RuleSet::kNitiLiteral},
-                                        {"dfp16", model::RuleSet::kDfp16}})},
-      {"rounding",
-       of_word<model::Rounding>(&HyperParams::rounding, {{"half-up", model::Rounding::kHalfUp},
-                                                         {"half-away", model::Rounding::kHalfAway},
-                                                         {"psto", model::Rounding::kPsto},
-                                                         {"sr", model::Rounding::kSr}})},
-      {"loss", of_word<model::LossKind>(&HyperParams::loss, {{"mse", model::LossKind::kMse},
-                                                             {"ce", model::LossKind::kCe}})},
-      {"shift_source", of_word<model::ShiftSource>(&HyperParams::shift_source,
-                                                   {{"exact", model::ShiftSource::kExact},
-                                                    {"stale", model::ShiftSource::kStale}})},
-      {"apt", of_word<model::AptMode>(&HyperParams::apt, {{"off", model::AptMode::kUnspecified},
-                                                          {"quarters", model::AptMode::kQuarters},
-                                                          {"epochs", model::AptMode::kEpochs}})},
-      {"trainable_layers", [](const std::string& axis, const std::string& value,
-                              Trial& t) { return number(axis, value, t.trainable_layers); }},
-  };
-  return kSetters;
-}
+constexpr char kLayers[] = "trainable_layers";  // an axis that is not of HyperParams
 
 // SplitMix64: the same draws everywhere.
 std::uint64_t next(std::uint64_t& state) {
@@ -140,13 +47,24 @@ bool scored(const model::CampaignUnit& u) {
 }  // namespace
 
 Status apply_value(const std::string& axis, const std::string& value, Trial& trial) {
-  const auto it = setters().find(axis);
-  if (it != setters().end()) return it->second(axis, value, trial);
-  std::vector<std::string> names;
-  for (const auto& [name, setter] : setters()) names.push_back(name);
-  return with_reason(absl::InvalidArgumentError(absl::StrCat(
-                         "sweep: no axis '", axis, "'; axes: ", absl::StrJoin(names, ", "))),
-                     "BAD_FIELD", "", "spec.sweep.axes.name");
+  if (axis == kLayers) {
+    std::uint32_t layers = 0;
+    if (!absl::SimpleAtoi(value, &layers))
+      return bad(absl::StrCat("'", value, "' for ", axis, "; allowed: a whole number"));
+    trial.trainable_layers = layers;
+    return absl::OkStatus();
+  }
+  std::vector<std::string> names{kLayers};
+  for (const auto& key : model::hyper_keys()) {
+    if (!key.sweeps) continue;
+    if (key.name == axis) {
+      const Status status = model::set_hyper(axis, value, trial.hyper);
+      return status.ok() ? status : bad(std::string(status.message()));
+    }
+    names.push_back(key.name);
+  }
+  return bad(absl::StrCat("no axis '", axis, "'; axes: ", absl::StrJoin(names, ", ")),
+             "spec.sweep.axes.name");
 }
 
 Result<std::vector<std::string>> expand_values(const model::SweepAxis& axis) {
@@ -161,7 +79,8 @@ Result<std::vector<std::string>> expand_values(const model::SweepAxis& axis) {
     if (!absl::SimpleAtoi(value.substr(0, dots), &low) ||
         !absl::SimpleAtoi(value.substr(dots + 2), &high) || low > high ||
         static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low) >= 64)
-      return bad(axis.name, value, "LOW..HIGH, at most 64 values");
+      return bad(
+          absl::StrCat("'", value, "' for ", axis.name, "; allowed: LOW..HIGH, at most 64 values"));
     for (std::int64_t i = 0, n = high - low; i <= n; ++i) out.push_back(std::to_string(low + i));
   }
   return out;

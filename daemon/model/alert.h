@@ -83,7 +83,7 @@ struct AlertSettings {
 // What is the same of a rule everywhere. Source of the defaults: daemon/alerts/README.md.
 struct AlertRuleInfo {
   AlertKind rule;
-  const char* name;  // "offline", "accuracy-drop"
+  const char* name;  // "offline", "accuracy_drop"
   const char* code;  // of Alert::reason
   const char* unit;  // empty: no threshold
   std::int64_t min, max, threshold;

@@ -5,6 +5,7 @@
 
 #include "training/orchestrator_impl.h"
 #include "training/run_checks.h"
+#include "training/run_settings.h"
 
 // Creation of runs, and evaluations.
 namespace odt::training {
@@ -53,9 +54,12 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::make_run(CallContext ctx
   }
   auto spec = std::make_shared<model::RunSpec>(std::move(asked));
   auto guess = std::make_shared<model::HyperParams>();
+  auto taken = co_await take_settings(*env_, spec, retry_of);
+  if (!taken.ok()) co_return taken.status();
   auto parts = co_await check_run(*env_, spec, guess);
-  if (!parts.ok()) co_return parts.status();
+  if (!parts.ok()) co_return name_settings(parts.status(), *taken);
   model::Run run;
+  run.settings = std::move(*taken);
   run.spec = *spec;
   run.train_samples = parts->dataset.train;
   if (run.spec.captured) run.replay = model::ReplayVerdict::kNotPossible;

@@ -5,6 +5,7 @@
 #include "training/estimate.h"
 #include "training/orchestrator_impl.h"
 #include "training/ram_fit.h"
+#include "training/run_settings.h"
 
 // Lines of runs in front of boards: order, leases, estimates, and the stop of everything.
 namespace odt::training {
@@ -125,8 +126,10 @@ asio::awaitable<Result<std::vector<FleetControl::BoardQueue>>> Orchestrator::Imp
 asio::awaitable<Result<model::RunEstimate>> Orchestrator::Impl::estimate_run(model::RunSpec asked) {
   const auto self = shared_from_this();
   auto spec = std::make_shared<model::RunSpec>(std::move(asked));
+  const auto taken = co_await take_settings(*env_, spec, Uuid{});
+  if (!taken.ok()) co_return taken.status();
   auto parts = co_await check_run(*env_, spec, nullptr);
-  if (!parts.ok()) co_return parts.status();
+  if (!parts.ok()) co_return name_settings(parts.status(), *taken);
   auto likely = likely_settings(*parts, spec->hyper);
   if (!likely.ok()) co_return likely.status();
   auto rates = co_await read_rates(*env_, parts->board, parts->model);
