@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "alerts/alert_control.h"
 #include "api/gate.h"
 #include "api/uploads.h"
 #include "api/watch_hub.h"
@@ -38,6 +39,7 @@ struct Deps {
   training::FleetControl& fleet;
   jobs::JobControl& jobs;
   campaign::CampaignControl& campaigns;
+  alerts::AlertControl& alerts;
   Uploads& uploads;
   WatchHub& hub;
   const Clock& clock;
@@ -55,6 +57,8 @@ ServicePtr make_model_service(Deps& deps);
 ServicePtr make_dataset_service(Deps& deps);
 ServicePtr make_run_service(Deps& deps);
 ServicePtr make_campaign_service(Deps& deps);
+ServicePtr make_alert_service(Deps& deps);
+ServicePtr make_settings_service(Deps& deps);
 ServicePtr make_weights_service(Deps& deps);
 ServicePtr make_job_service(Deps& deps);
 ServicePtr make_watch_service(Deps& deps);

@@ -51,6 +51,8 @@ std::vector<ServicePtr> make_services(Deps& deps) {
   services.push_back(make_dataset_service(deps));
   services.push_back(make_run_service(deps));
   services.push_back(make_campaign_service(deps));
+  services.push_back(make_alert_service(deps));
+  services.push_back(make_settings_service(deps));
   services.push_back(make_weights_service(deps));
   services.push_back(make_job_service(deps));
   services.push_back(make_watch_service(deps));

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "alerts/book.h"
+#include "alerts/webhook.h"
 #include "api/access.h"
 #include "fleet/fleet_options.h"
 #include "link/tls.h"
@@ -44,6 +46,8 @@ struct Config {
   std::uint32_t snapshots_keep = 20, snapshots_days = 30;
   std::uint64_t telemetry_quota_bytes = 0;  // 0: chosen from the free space
   std::uint64_t max_upload_bytes = std::uint64_t{4} << 30;
+  std::vector<model::AlertRule> alert_rules = alerts::default_rules();
+  alerts::WebhookOptions webhook;
   std::uint32_t jobs_parallel = 2, job_deadline_s = 900;
   std::uint64_t job_memory_bytes = std::uint64_t{4} << 30;
 };

@@ -195,6 +195,22 @@ Keys serial_keys(const Reader& r, Config& config) {
           {"rts_cts", r.flag(rule.rts_cts)}};
 }
 
+Keys alert_keys(const Reader& r, Config& c) {
+  Keys keys{{"webhook_url", r.parsed([&c](const std::string& value) {
+               c.webhook.url = value;
+               return value.empty() ? absl::OkStatus() : alerts::check_webhook_url(value);
+             })},
+            {"webhook_token_file", r.text(c.webhook.token_file)},
+            {"webhook_timeout_s", r.number(c.webhook.timeout_s, 1, 60)}};
+  for (auto& rule : c.alert_rules) {
+    const auto& info = *model::alert_rule_info(rule.rule);
+    Keys own{{"enabled", r.flag(rule.enabled)}};
+    if (*info.unit != '\0') own["threshold"] = r.number(rule.threshold, info.min, info.max);
+    keys[info.name] = r.section(std::move(own));
+  }
+  return keys;
+}
+
 Keys root_keys(const Reader& r, Config& c) {
   constexpr std::int64_t kMega = 1 << 20;
   return {
@@ -230,6 +246,7 @@ Keys root_keys(const Reader& r, Config& c) {
                                {"snapshots_days", r.number(c.snapshots_days, 0, 36'500)}})},
       {"telemetry",
        r.section({{"quota_mb", r.number(c.telemetry_quota_bytes, 0, 1 << 24, kMega)}})},
+      {"alerts", r.section(alert_keys(r, c))},
       {"uploads", r.section({{"max_mb", r.number(c.max_upload_bytes, 1, 1 << 20, kMega)}})},
       {"jobs", r.section({{"parallel", r.number(c.jobs_parallel, 1, 64)},
                           {"deadline_s", r.number(c.job_deadline_s, 1, 86'400)},
@@ -255,6 +272,10 @@ Result<Config> load_config_file(const std::string& path) {
     for (const auto& target : config.dial)
       if (target.address.empty())
         return absl::InvalidArgumentError(path + ": a [[tcp.dial]] without address");
+    for (auto& rule : config.alert_rules) {
+      rule.default_enabled = rule.enabled;
+      rule.default_threshold = rule.threshold;
+    }
     return config;
   } catch (const toml::parse_error& bad) {
     return absl::InvalidArgumentError(path + ":" + std::to_string(bad.source().begin.line) + ": " +

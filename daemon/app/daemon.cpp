@@ -9,6 +9,7 @@
 #include <future>
 #include <thread>
 
+#include "alerts/engine.h"
 #include "api/grpc_server.h"
 #include "api/http_server.h"
 #include "api/metrics.h"
@@ -107,6 +108,7 @@ struct Daemon::Impl {
   std::unique_ptr<jobs::JobRunner> jobs;
   std::unique_ptr<training::Orchestrator> fleet;
   std::unique_ptr<campaign::Engine> campaigns;
+  std::unique_ptr<alerts::Engine> alerts;
   std::unique_ptr<api::WatchHub> hub;
   std::unique_ptr<api::Uploads> uploads;
   std::unique_ptr<api::Deps> deps;
@@ -121,12 +123,25 @@ struct Daemon::Impl {
   Status start_rooms();
   Status let_in();
   api::SystemInfo info() const;
+  alerts::EngineOptions alert_options();
   api::GrpcOptions grpc_options() const;
   void announce();
 };
 
 api::GrpcOptions Daemon::Impl::grpc_options() const {
   return {config.grpc.address, config.grpc.port, config.socket};
+}
+
+alerts::EngineOptions Daemon::Impl::alert_options() {
+  alerts::EngineOptions options;
+  options.rules = config.alert_rules;
+  options.webhook = config.webhook;
+  options.rules_version = ODT_RULES_VERSION_NUMBER;
+  options.data_dir = config.data_dir;
+  options.view = [this] { return fleet->view(); };
+  options.disk = [this] { return alerts::DiskSeen{free_bytes(config.data_dir), disk->report()}; };
+  options.log = log_line;
+  return options;
 }
 
 Status Daemon::Impl::bind_ports() {
@@ -196,6 +211,9 @@ Status Daemon::Impl::make_rooms() {
   campaigns = std::make_unique<campaign::Engine>(links.io, clock, *control, *telemetry,
                                                  *stores.blobs, *fleet, log_line);
   control->add_observer(campaigns.get());
+  alerts = std::make_unique<alerts::Engine>(front.io, clock, *control, alert_options());
+  control->add_observer(alerts.get());
+  telemetry->add_observer(alerts.get());
   hub = std::make_unique<api::WatchHub>(front.io, *control, *telemetry, *fleet, clock);
   control->add_observer(hub.get());
   telemetry->add_observer(hub.get());
@@ -207,7 +225,7 @@ Status Daemon::Impl::make_rooms() {
   policy = std::make_unique<api::AccessPolicy>(config.remote_role);
   gate = std::make_unique<api::Gate>(*policy, *control);
   deps.reset(new api::Deps{*gate, *control, *telemetry, *stores.blobs, *fleet, *jobs, *campaigns,
-                           *uploads, *hub, clock, [this] { return info(); },
+                           *alerts, *uploads, *hub, clock, [this] { return info(); },
                            retention_rules(config)});
   return absl::OkStatus();
 }
@@ -229,6 +247,7 @@ Status Daemon::Impl::start_rooms() {
   ODT_TRY(fleet->start());
   fleet_started = true;
   ODT_TRY(campaigns->start());
+  ODT_TRY(alerts->start());
   return absl::OkStatus();
 }
 
@@ -317,6 +336,7 @@ void Daemon::stop() {
     if (done->get_future().wait_for(seconds(3)) != std::future_status::ready)
       spdlog::warn("the boards' links did not close within 3 s");
   }
+  if (i.alerts) i.alerts->stop();
   // 4. Worker processes; their jobs are taken up again at the next start.
   if (i.jobs) i.jobs->stop();
   if (i.uploads) i.uploads->stop();

@@ -28,9 +28,10 @@ void build(CLI::App& app, Context& context) {
   app.add_option("--timeout", context.timeout_s, "Seconds for one answer of odtd")
       ->check(CLI::Range(1, 3600));
   app.set_version_flag("--version", "odtctl 0.1.0");
-  for (auto* add : {add_board, add_port, add_model, add_data, add_train, add_run, add_campaign,
-                    add_stop_all, add_weights, add_eval, add_capture, add_infer, add_pc_train,
-                    add_storage, add_watch, add_doctor, add_info, add_completion})
+  for (auto* add : {add_board,   add_port,     add_model,   add_data,     add_train,
+                    add_run,     add_campaign, add_alert,   add_settings, add_stop_all,
+                    add_weights, add_eval,     add_capture, add_infer,    add_pc_train,
+                    add_storage, add_watch,    add_doctor,  add_info,     add_completion})
     add(app, context);
 }
 

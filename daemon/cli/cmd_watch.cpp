@@ -57,6 +57,14 @@ std::string describe(const v1::Event& event) {
     case v1::Event::kWarning:
       return "WARNING " + event.warning().reason().text() + "; " +
              event.warning().reason().remedy();
+    case v1::Event::kAlert:
+      return "alert " + event.alert().subject() + " " +
+             without_prefix(v1::AlertState_Name(event.alert().state()), "ALERT_STATE_") + " " +
+             event.alert().reason().text();
+    case v1::Event::kSetting:
+      return "setting " + event.setting().key() + " = " + event.setting().value();
+    case v1::Event::kAlertSettings:
+      return "rules and silences of alerts";
     default:
       return "?";
   }

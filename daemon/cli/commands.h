@@ -18,6 +18,8 @@ void add_data(CLI::App& app, Context& context);
 void add_train(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_campaign(CLI::App& app, Context& context);
+void add_alert(CLI::App& app, Context& context);
+void add_settings(CLI::App& app, Context& context);
 void add_weights(CLI::App& app, Context& context);
 void add_snapshots(CLI::App& weights, Context& context);  // more verbs of weights
 void add_queue(CLI::App& run, Context& context);          // more verbs of run

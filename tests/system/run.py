@@ -16,6 +16,7 @@ import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+import cases_alerts  # noqa: E402
 import cases_api  # noqa: E402
 import cases_bad_input  # noqa: E402
 import cases_boards  # noqa: E402
@@ -41,7 +42,7 @@ import cases_soak  # noqa: E402
 from tied import tied  # noqa: E402
 
 # The slowest begin first.
-MODULES = [cases_campaign, cases_recovery, cases_nvm, cases_training, cases_snapshots, cases_queue, cases_losses,
+MODULES = [cases_campaign, cases_recovery, cases_nvm, cases_training, cases_alerts, cases_snapshots, cases_queue, cases_losses,
            cases_precision, cases_guard, cases_frozen, cases_float, cases_bad_input, cases_boards, cases_capture, cases_data, cases_storage,
            cases_python, cases_http, cases_cli,
            cases_fixtures, cases_api]

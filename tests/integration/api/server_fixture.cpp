@@ -15,6 +15,13 @@ std::unique_ptr<store::BlobStore> open_blobs(const std::string& folder) {
   return std::move(*opened);
 }
 
+alerts::EngineOptions alert_options(FakeFleet& fleet) {
+  alerts::EngineOptions options;
+  options.rules = alerts::default_rules();
+  options.view = [&fleet] { return fleet.view(); };
+  return options;
+}
+
 }  // namespace
 
 ApiServer::ApiServer(api::HttpOptions http_options)
@@ -22,10 +29,22 @@ ApiServer::ApiServer(api::HttpOptions http_options)
       telemetry(std::make_unique<store::MemoryTelemetryStore>()),
       blobs(open_blobs(dir.path + "/blobs")),
       fleet(control),
+      alerts(front.io, clock, control, alert_options(fleet)),
       hub(front.io, control, telemetry, fleet, clock),
       uploads(control, *blobs, clock, {dir.path + "/uploads", 10u << 20, 0, 1'000'000'000}),
       gate(policy, control),
-      deps{gate, control, telemetry, *blobs, fleet, jobs, campaigns, uploads, hub, clock, [] {
+      deps{gate,
+           control,
+           telemetry,
+           *blobs,
+           fleet,
+           jobs,
+           campaigns,
+           alerts,
+           uploads,
+           hub,
+           clock,
+           [] {
              api::SystemInfo info;
              info.version = "0.0.test";
              return info;
@@ -33,6 +52,7 @@ ApiServer::ApiServer(api::HttpOptions http_options)
   control.add_observer(&hub);
   telemetry.add_observer(&hub);
   hub.start();
+  if (!alerts.start().ok()) std::abort();
   if (!uploads.start().ok()) std::abort();
   std::filesystem::create_directories(dir.path + "/web");
   std::ofstream(dir.path + "/web/index.html") << "<html>dashboard</html>";
@@ -66,6 +86,7 @@ ApiServer::~ApiServer() {
   });
   closed.get_future().wait();
   uploads.stop();
+  alerts.stop();
   front.stop();
   telemetry.stop();
   control.stop();

@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "alerts/book.h"
+#include "alerts/engine.h"
 #include "api/grpc_server.h"
 #include "api/http_server.h"
 #include "api/metrics.h"
@@ -34,6 +36,7 @@ class ApiServer {
   FakeFleet fleet;
   FakeJobs jobs;
   FakeCampaigns campaigns;
+  alerts::Engine alerts;
   api::WatchHub hub;
   api::Uploads uploads;
   api::AccessPolicy policy;

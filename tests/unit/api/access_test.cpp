@@ -68,12 +68,14 @@ TEST(Access, EveryMethodIsRegistered) {
   test::FakeFleet fleet(control);
   test::FakeJobs jobs;
   test::FakeCampaigns campaigns;
+  test::FakeAlerts alerts;
   test::TempDir dir;
   Uploads uploads(control, blobs, clock, {dir.path, 1 << 20, 0, 0});
   WatchHub hub(front, control, telemetry, fleet, clock);
   AccessPolicy policy;
   Gate gate(policy, control);
-  Deps deps{gate, control, telemetry, blobs, fleet, jobs, campaigns, uploads, hub, clock, {}};
+  Deps deps{gate,      control, telemetry, blobs, fleet, jobs,
+            campaigns, alerts,  uploads,   hub,   clock, {}};
   const auto services = make_services(deps);
 
   std::set<std::string> registered, declared;

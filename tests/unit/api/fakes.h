@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "alerts/alert_control.h"
 #include "base/asio.h"
 #include "base/clock.h"
 #include "campaign/campaign_control.h"
@@ -246,6 +247,26 @@ class TempDir {
 };
 
 // Campaigns are tried with the real engine (tests/system): here they are refused.
+class FakeAlerts final : public alerts::AlertControl {
+ public:
+  void acknowledge(CallContext, Uuid, std::string, Done<model::Alert> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void silence(CallContext, model::AlertSilence, Done<Silenced> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void unsilence(CallContext, Uuid, Done<bool> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void overview(Done<Overview> done) override { done(absl::UnimplementedError("not here")); }
+  void update_rule(CallContext, RuleUpdate, Done<model::AlertRule> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void test_webhook(CallContext, bool, Done<WebhookTest> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+};
+
 class FakeCampaigns final : public campaign::CampaignControl {
  public:
   void create(CallContext, model::CampaignSpec, bool, Done<campaign::Created> done) override {
