@@ -397,3 +397,34 @@ def test_python_captures_train_where_they_were_taken(bin_dir):
         assert numpy.corrcoef(fleet.capture("fed").values(3).ravel(), windows[2].ravel())[0, 1] > 0.99
         assert capture.label(3, 1, keep="heldout").windows[2].kept == "HELDOUT"
         refused(odtfleet, "FailedPrecondition", lambda: capture.label(3, 0), "sample already")
+
+
+def test_python_alerts_and_settings(bin_dir):
+    odtfleet = package(bin_dir)
+    api = odtfleet.api
+    with World(bin_dir) as world, odtfleet.Fleet(world.address_of("grpc")) as fleet:
+        world.add_sim("sim", "5100000000000001")
+        fleet.board("sim").label(site="lab")
+        prepare(fleet)
+        assert fleet.set_setting("epochs", 3) == 1 and fleet.set_setting("batch", 16, cohort="site=lab,!broken") == 1
+        assert fleet.set_setting("epochs", 2, board="sim") == 1 and fleet.set_setting("mu_weight", (1, -1, -3), board_type="sim") == 1
+        told = fleet.effective_settings("sim")
+        assert [(told[k].value, told[k].scope) for k in ("epochs", "batch", "mu_weight", "k")] == [
+            ("2", "BOARD"), ("16", "COHORT"), ("1/-1/-3", "BOARD_TYPE"), ("", "")], told
+        run = fleet.train("sim", "blobs", "shifted", policy="fixed", batch=8).wait(60)
+        assert (run.pb.effective.epochs, run.pb.effective.batch, list(run.pb.effective.mu_weight)) == (2, 8, [1, -1, -3]), run.pb.effective
+        fleet.unset_setting("epochs", board="sim")
+        assert fleet.effective_settings("sim")["epochs"].value == "3" and len(fleet.settings()) == 3
+        refused(odtfleet, "InvalidArgument", lambda: fleet.set_setting("epocs", 2), "epocs")
+        refused(odtfleet, "InvalidArgument", lambda: fleet.set_setting("epochs", "many"), "epochs")
+        refused(odtfleet, "InvalidArgument", lambda: fleet.set_setting("epochs", 2, board="sim", cohort="a=b"), "one scope")
+        (rule,) = [r for r in fleet.call(api.ListAlertRulesRequest()).settings.rules if r.rule == api.ALERT_RULE_KIND_OFFLINE]
+        fleet.call(api.UpdateAlertRuleRequest(rule=rule.rule, threshold=rule.min))
+        assert fleet.silence(60, rule="offline", board="sim", note="a test").board_uid == fleet.board("sim").key
+        world.end("sim")
+        (alert,) = world.wait_for("the alert", lambda: fleet.alerts("state=firing,rule=offline"), rule.min + 30)
+        assert alert.firing and alert.rule == "OFFLINE" and alert.subject == "sim" and not alert.acknowledged, alert
+        assert alert.acknowledge("looking").acknowledged
+        world.add_sim("sim", "5100000000000001")
+        world.wait_for("its end", lambda: not fleet.alerts("state=firing"), 30)
+        refused(odtfleet, "FailedPrecondition", alert.acknowledge)

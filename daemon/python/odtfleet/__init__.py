@@ -19,14 +19,15 @@ from .errors import (Aborted, AlreadyExists, CampaignFailed, Cancelled, Deadline
 from .evaluation import Answer, Evaluation, Wrong
 from .fleet import Fleet
 from .hyper import Hyper
+from .operations import Alert, Effective
 from .runs import Epoch, Estimate, Run, Series, Telemetry
 from .snapshots import Diff, Difference, LayerDifference, Restored, Snapshot
 from .things import Board, Dataset, Info, Job, Model
 from .watch import Change, Watch
 from ._version import __version__
 
-__all__ = ["Aborted", "AlreadyExists", "Answer", "Board", "Campaign", "CampaignFailed", "Cancelled", "Capture", "Change", "Check",
-           "Client", "Dataset", "DeadlineExceeded", "Diff", "Difference", "Epoch", "Estimate", "Evaluation",
+__all__ = ["Aborted", "Alert", "AlreadyExists", "Answer", "Board", "Campaign", "CampaignFailed", "Cancelled", "Capture", "Change", "Check",
+           "Client", "Dataset", "DeadlineExceeded", "Diff", "Difference", "Effective", "Epoch", "Estimate", "Evaluation",
            "FailedPrecondition", "Fleet", "FleetError", "Hyper", "Info", "InternalError", "InvalidArgument", "Job",
            "JobFailed", "LayerDifference", "Model", "NotFound", "OutOfRange", "PermissionDenied", "ResourceExhausted",
            "Restored", "Rule", "Run", "RunFailed", "Series", "Snapshot", "Telemetry", "Unauthenticated", "Unavailable",

@@ -192,7 +192,7 @@ class CampaignMaker:
         s.trials, s.seed, s.eta, s.min_epochs, s.budget_board_s = trials, sweep_seed, eta, min_epochs, budget_board_s
         for name, values in axes.items():
             s.axes.add(name={"trainable": "trainable_layers", "seed": "order_seed"}.get(name, name),
-                       values=[values] if isinstance(values, str) else [_value(v) for v in values])
+                       values=[values] if isinstance(values, str) else [setting_text(v) for v in values])
         return self._begin(spec, dry_run)
 
     def twin(self, a: Named, b: Optional[Named] = None, model: Named = "", data: Named = "", *,
@@ -275,8 +275,8 @@ class CampaignMaker:
                       c.online, c.effective) for c in answer.checks]
 
 
-def _value(value: Any) -> str:
-    """A value of a sweep's axis as the API has it: 2, (1, -1, -3), "half-up", True."""
+def setting_text(value: Any) -> str:
+    """A value of a setting or a sweep's axis as the API has it: 2, (1, -1, -3), "half-up", True."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (tuple, list)):

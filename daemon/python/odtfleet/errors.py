@@ -171,7 +171,8 @@ _DETAILS = _details()
 
 def from_rpc(error: grpc.RpcError, method: str = "") -> FleetError:
     """The exception for what a gRPC call raised."""
-    status, message = error.code(), error.details() or ""
+    status = error.code()
+    message = error.details() or status.name.lower().replace("_", " ")
     parts: Dict[str, str] = {}
     metadata: Dict[str, str] = {}
     packed = next((v for k, v in (error.trailing_metadata() or ()) if k == "grpc-status-details-bin"), None)
@@ -187,6 +188,8 @@ def from_rpc(error: grpc.RpcError, method: str = "") -> FleetError:
     if not packed and status == grpc.StatusCode.UNAVAILABLE:
         message = f"no odtd answers ({message})"
         parts["remedy"] = "Is odtd running, and is the address that of its gRPC port (odtd --grpc)?"
+    elif not packed and status == grpc.StatusCode.UNIMPLEMENTED:
+        parts["remedy"] = "This odtd is older than the package; install the one that it serves."
     elif status == grpc.StatusCode.DEADLINE_EXCEEDED and not packed:
         message = "no answer within the time given"
     return of_code(status.name, f"{method.rsplit('/', 1)[-1]}: {message}" if method else message, method=method,

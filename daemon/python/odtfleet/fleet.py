@@ -15,13 +15,14 @@ from .errors import FleetError, InvalidArgument, NotFound, Unavailable
 from .evaluation import Answer, Evaluation, answers_of
 from .hyper import Hyper
 from .lookup import find, matches, number_of
+from .operations import Operations
 from .runs import Estimate, Run, Series, series_of
 from .snapshots import Snapshot, write_whole
 from .things import Board, Dataset, Info, Job, Model, Named, Thing
 from .watch import Token, Watch, topic
 
 
-class Fleet(CampaignMaker):
+class Fleet(CampaignMaker, Operations):
     """A connection to odtd. Thread-safe; use it with `with`, or close() it.
 
     >>> with Fleet("127.0.0.1:7421") as fleet:
