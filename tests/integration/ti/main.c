@@ -10,7 +10,9 @@
 #include "train_data.h"
 #include "tvmgen_default.h"
 
+#ifndef EPOCHS
 #define EPOCHS 12
+#endif
 #define CLAMP(x, lo, hi) ((x) < (lo) ? (lo) : (x) > (hi) ? (hi) : (x))
 
 #if IS_FULL_MODEL_RETRAIN

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "full.h"
 #include "run_program.h"
 
 namespace odt::test {
@@ -44,19 +45,20 @@ class TiFolder : public testing::Test {
       s += " " + path(out) + "/" + name;
     return s + " -I" + path(out);
   }
-  Output on_host(const std::string& compiler, const std::string& out) const {
+  Output on_host(const std::string& compiler, const std::string& out,
+                 const std::string& defines = "") const {
     const std::string program = path(out + "-" + compiler);
-    const Output built = run(compiler + kStrict + ODT_TI_TESTS + "/main.c" + sources(out) +
-                             library(compiler) + " -o " + program);
+    const Output built = run(compiler + kStrict + defines + ODT_TI_TESTS + "/main.c" +
+                             sources(out) + library(compiler) + " -o " + program);
     if (built.code != 0) return built;
     return run(program);
   }
-  Output under_qemu(const std::string& out) const {
+  Output under_qemu(const std::string& out, const std::string& defines) const {
     const std::string program = path(out + ".elf"), boards = ODT_BOARDS;
     const std::string gcc = std::string("arm-none-eabi-gcc") + kArm + kStrict;
     const std::string object = path(out + "-main.o");
-    Output o = run(gcc + "-Dmain=ti_main -c " + ODT_TI_TESTS + "/main.c -I" + path(out) + " -I" +
-                   ODT_SRC + "/../include -o " + object);
+    Output o = run(gcc + defines + "-Dmain=ti_main -c " + ODT_TI_TESTS + "/main.c -I" + path(out) +
+                   " -I" + ODT_SRC + "/../include -o " + object);
     if (o.code != 0) return o;
     o = run(gcc + object + sources(out) + library("arm-none-eabi-gcc") + " " + ODT_TI_TESTS +
             "/qemu_board.c " + boards + "/cortex_m/startup.c " + boards + "/cortex_m/reset.c -I" +
@@ -70,6 +72,25 @@ class TiFolder : public testing::Test {
         "timeout 100 qemu-system-arm -M mps2-an505 -nographic -monitor none -serial null "
         "-semihosting-config enable=on,target=native -kernel " +
         program + " < /dev/null");
+  }
+  // The program of folder `out` as gcc, clang and a Cortex-M33 run it: all end in the same weights.
+  // `learnt` looks at what a whole training says; everyday the others train for fewer epochs.
+  template <typename Learnt>
+  void expect_alike(const std::string& out, const Learnt& learnt) const {
+    const std::string defines = full_run() ? "" : "-DEPOCHS=3 ";
+    const Output whole = on_host("gcc", out);
+    ASSERT_EQ(whole.code, 0) << whole.text;
+    learnt(whole.text);
+    const std::string want = hash_of((full_run() ? whole : on_host("gcc", out, defines)).text);
+    EXPECT_NE(want, "none");
+    for (const char* where : {"clang", "qemu"}) {
+      const bool board = std::string(where) == "qemu";
+      const Output o = board ? under_qemu(out, defines) : on_host(where, out, defines);
+      ASSERT_EQ(o.code, 0) << where << ": " << o.text;
+      for (const char* equal : {"vectors equal", "first epoch equal"})
+        EXPECT_NE(o.text.find(equal), std::string::npos) << where << ": " << o.text;
+      EXPECT_EQ(hash_of(o.text), want) << where;
+    }
   }
   static int number(const std::string& text, const std::string& key) {
     const auto at = text.find(key);

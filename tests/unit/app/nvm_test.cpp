@@ -1,6 +1,7 @@
 // Non-volatile memory: what is committed, when, and what comes back after a power cut between any
 // two bytes.
 #include "capture_rig.h"
+#include "full.h"
 
 namespace odt::testing {
 namespace {
@@ -355,7 +356,8 @@ TEST(Nvm, AnyContentBootsAndIsUsedAnew) {
   ASSERT_FALSE(commit_nvm(rig, 1).has_error());
   const std::string good = memory.bytes;
   std::uint32_t x = 1;
-  for (int round = 0; round < 400; round++) {
+  const int rounds = test::repeats(120, 400);
+  for (int round = 0; round < rounds; round++) {
     memory.bytes = good;
     for (int i = 0; i < 1 + round % 7; i++) {
       x = x * 1664525u + 1013904223u;

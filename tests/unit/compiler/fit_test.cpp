@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "support/full.h"
 #include "training/ram_fit.h"
 
 namespace odt::test {
@@ -208,7 +209,8 @@ void expect_as_odtd_everywhere(const compiler::Compiled& c, std::set<std::string
   requests[6].best_on_host = true;
   requests[7].evaluate = true;
   requests[7].heldout = 0;
-  for (std::uint64_t arena = 4000; arena < 260000; arena += arena < 90000 ? 2111 : 50000)
+  const std::uint64_t step = repeats(10007, 2111);
+  for (std::uint64_t arena = 4000; arena < 260000; arena += arena < 90000 ? step : 50000)
     for (const auto& r : requests) {
       expect_as_odtd({c, arena, r, seen});
       if (testing::Test::HasFatalFailure() || testing::Test::HasNonfatalFailure()) return;

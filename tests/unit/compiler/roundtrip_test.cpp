@@ -1,10 +1,9 @@
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "compile_check.h"
 #include "compiler/onnx_writer.h"
 #include "onnx_fixture.h"
+#include "support/full.h"
 
 // Random graphs: the reader against float32, and the writer against the reader.
 namespace odt::test {
@@ -96,9 +95,7 @@ class RandomGraph {
 };
 
 TEST(Roundtrip, RandomGraphsEqualTheirNodesAndSurviveTheWriter) {
-  // As many as take seconds; all of them in a run of everything.
-  const char* full = std::getenv("ODT_FULL");
-  const std::uint32_t seeds = full != nullptr && *full == '1' ? 60 : 24;
+  const std::uint32_t seeds = repeats(10u, 60u);
   for (std::uint32_t seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     const std::string bytes = RandomGraph(seed).bytes();

@@ -8,16 +8,13 @@
 #include <map>
 
 #include "compare.h"
+#include "full.h"
 #include "real_net.h"
 
 namespace odt::testing {
 namespace {
 
-#ifdef ODT_FEW_NETS
-constexpr int kGradientNets = 200;
-#else
-constexpr int kGradientNets = 1000;
-#endif
+int gradient_nets() { return test::repeats(100, 1000); }
 
 // Slope of the loss along one parameter; nothing at a kink.
 bool slope(RealNet& net, double& parameter, const std::vector<Values>& xs,
@@ -194,14 +191,15 @@ bool oracle_step(const ExactRun& e, std::vector<Moved>* moved) {
 }
 
 void expect_enough(Checked& done) {
-  EXPECT_EQ(done.nets, kGradientNets);
-  EXPECT_GE(done.forks, kGradientNets / 12);
-  EXPECT_GE(done.weights, 5 * kGradientNets);
-  EXPECT_GE(done.offsets, kGradientNets);
+  const int nets = gradient_nets();
+  EXPECT_EQ(done.nets, nets);
+  EXPECT_GE(done.forks, nets / 12);
+  EXPECT_GE(done.weights, 5 * nets);
+  EXPECT_GE(done.offsets, nets);
   for (OpKind k :
        {OpKind::kConv2d, OpKind::kLinear, OpKind::kFlatten, OpKind::kMaxPool, OpKind::kAvgPool,
         OpKind::kGap, OpKind::kAdd, OpKind::kConcat, OpKind::kResize}) {
-    EXPECT_GE(done.kinds[k], kGradientNets / 100) << "kind " << static_cast<int>(k);
+    EXPECT_GE(done.kinds[k], nets / 100) << "kind " << static_cast<int>(k);
   }
   EXPECT_LT(done.kinks, done.weights) << "too many kinks";
 }
@@ -233,7 +231,7 @@ void library_step(const ExactRun& e, std::vector<Moved>* moved) {
 
 void check_integers(bool library) {
   Checked done;
-  for (uint32_t seed = 1; seed <= 10000 && done.nets < kGradientNets; seed++) {
+  for (uint32_t seed = 1; seed <= 10000 && done.nets < gradient_nets(); seed++) {
     ExactRun e;
     std::vector<Moved> moved;
     if (!exact_run(seed, true, &e) || !oracle_step(e, &moved)) continue;
@@ -373,7 +371,7 @@ bool exact_dfp_run(uint32_t seed, ExactRun* out) {
 
 void check_dfp16(bool library) {
   Checked done;
-  for (uint32_t seed = 1; seed <= 10000 && done.nets < kGradientNets; seed++) {
+  for (uint32_t seed = 1; seed <= 10000 && done.nets < gradient_nets(); seed++) {
     ExactRun e;
     if (!exact_dfp_run(seed, &e)) continue;
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + describe_run(e.run));

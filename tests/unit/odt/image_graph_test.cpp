@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "fixture.h"
+#include "full.h"
 
 namespace odt::testing {
 namespace {
@@ -447,8 +448,9 @@ TEST_F(GraphImage, RandomMutations) {
     ASSERT_EQ(open(), ODT_OK);
     ASSERT_TRUE(train_a_little(&m_));
     std::vector<uint8_t> good = image_;
+    const int rounds = test::repeats(4000, 20000);
     int accepted = 0, ran = 0;
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < rounds; i++) {
       image_ = good;
       for (int n = r.range(1, 4); n > 0; n--) {
         auto top = r.chance(90) ? op_at(net_.layers.size()) : image_.size();
@@ -460,8 +462,8 @@ TEST_F(GraphImage, RandomMutations) {
       accepted++;
       if (train_a_little(&m_)) ran++;
     }
-    EXPECT_GT(accepted, 100);
-    EXPECT_GT(ran, 100);
+    EXPECT_GT(accepted, rounds / 200);
+    EXPECT_GT(ran, rounds / 200);
   }
 }
 

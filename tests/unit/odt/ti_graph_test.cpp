@@ -6,6 +6,7 @@
 #include <set>
 
 #include "fixture.h"
+#include "full.h"
 #include "odt/ti.h"
 #include "random_graph.h"
 #include "ti_model.h"
@@ -172,7 +173,8 @@ std::set<int> TiGraph::kinds_;
 constexpr int kNets = 25;
 
 TEST_P(TiGraph, TrainsToTheTrainersBits) {
-  for (int i = 0; i < kNets && !HasFatalFailure(); i++)
+  const int nets = test::repeats(6, kNets);
+  for (int i = 0; i < nets && !HasFatalFailure(); i++)
     run(static_cast<uint32_t>(GetParam() * kNets + i));
 }
 
