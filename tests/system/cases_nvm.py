@@ -25,7 +25,7 @@ def committed_in_mid_epoch(world, run, beyond=60):
     """Waits for a commit in the middle of an epoch, of which the store knows; its step."""
     return world.wait_for("a commit in mid-epoch",
                           lambda: (lambda s: s if s > beyond and s % STEPS else 0)(world.run(run)["nvm_step"]),
-                          60, every=0.05)
+                          120, every=0.05)
 
 
 def went_on_from(world, run, attempt=2):
@@ -117,7 +117,7 @@ def test_nvm_qemu_power_cycle(bin_dir):
         options = ["--nvm", str(memory)]
         world.qemu_board("m33", "mps2_an505", UID["m33"], extra=options)
         world.name_board("m33", UID["m33"])
-        run = world.train("m33", "--commit-every", 7)
+        run = world.train("m33", "--commit-every", 14)  # a commit takes longer than its steps
         ended = power_cycled(world, run, lambda: world.qemu_board("m33", "mps2_an505", UID["m33"], extra=options), "m33")
         assert ended["final_state_hash"] == expected, ended
         world.wait_for("the end is committed", lambda: world.ctl("board", "nvm", "m33")["step"] == 3 * STEPS, 30)

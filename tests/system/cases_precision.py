@@ -1,7 +1,7 @@
 """Precision per layer (APT, steering) through the whole product."""
 import signal
 
-from world import World, refused
+from world import FULL, World, refused
 
 APT = ("--apt", "--apt-t-min", "1.0", "--apt-k-max", 12)
 
@@ -28,7 +28,7 @@ def train(world, board, *extra, epochs=3):
 def test_apt_same_bits_and_replay(bin_dir):
     """A simulated board, an M33 under QEMU and the replay end one APT run in one state; k has moved, and memory with it."""
     with World(bin_dir) as world:
-        world.prepare()
+        world.prepare(*((400, 100, 300) if FULL else (200, 40, 100)))
         world.add_sim("sim", SIM)
         world.add_qemu("m33", "mps2_an505", "3300000000000002")
         runs = {name: train(world, name, *APT, "--apt-offsets", "--evaluate") for name in ("sim", "m33")}
@@ -154,7 +154,8 @@ def dfp16(world, board, *extra):
 def test_dfp16_same_bits_and_replay(bin_dir):
     """Training with int16 tensors and shared exponents: simulated board, M33, streamed and replay end in one state."""
     with World(bin_dir) as world:
-        world.prepare()
+        samples = (400, 100, 300) if FULL else (160, 40, 100)
+        world.prepare(*samples)
         world.ctl("pc-train", "--data", "source", "--hidden", 16, "--epochs", 4, "--seed", 1, "--name", "wide", "--dfp16",
                   timeout=300)
         world.add_sim("sim", SIM)
@@ -167,7 +168,8 @@ def test_dfp16_same_bits_and_replay(bin_dir):
             assert len(set(states)) == 1 and len(states[0]) == 64, states
             world.ctl("run", "replay", ended[1]["id"], timeout=120)
             assert world.run(ended[1]["id"])["replay"] == "EQUAL"
-            assert ended[0]["after"]["correct"] > ended[0]["before"]["correct"] + 30, ended[0]
+            learnt = samples[2] / 10 if FULL or not extra else 0
+            assert ended[0]["after"]["correct"] > ended[0]["before"]["correct"] + learnt, ended[0]
             assert ended[0]["effective"]["rule_set"] == "DFP16" and len(ended[0]["effective"]["lr_m"]) == 3, ended[0]
 
 

@@ -1,18 +1,22 @@
 """Training through the whole product."""
 import hashlib
 
-from world import World, refused
+from world import FULL, World, refused
 
 
 def test_same_bits_on_every_core(bin_dir):
-    """Simulated board, M33, M4 and M3 (streamed) end one run in the same training state; the replay agrees."""
+    """Simulated board, M33 and M3 (streamed) end one run in the same training state; the replay agrees. In a full run
+    an M4 and more samples, too: every core trains to the golden bits in tests/qemu."""
     with World(bin_dir) as world:
-        world.prepare()
+        samples = (400, 100, 300) if FULL else (160, 40, 100)
+        world.prepare(*samples)
         world.add_sim("sim", "5100000000000001")
         world.add_qemu("m33", "mps2_an505", "3300000000000002")
-        world.add_qemu("m4", "mps2_an386", "0400000000000003")
+        if FULL:
+            world.add_qemu("m4", "mps2_an386", "0400000000000003")
         world.add_qemu("m3", "lm3s6965evb", "0300000000000004")
-        runs = {name: world.train(name, "--evaluate") for name in ("sim", "m33", "m4", "m3")}
+        runs = {name: world.train(name, "--evaluate") for name in ("sim", "m33", "m4", "m3")
+                if name in world.running}
         runs["sim streamed"] = None
         ended = {name: world.wait_run(run, 240) for name, run in runs.items() if run}
         ended["sim streamed"] = world.wait_run(world.train("sim", "--evaluate", "--streamed"), 240)
@@ -21,7 +25,7 @@ def test_same_bits_on_every_core(bin_dir):
         assert len({run["final_weights_hash"] for run in ended.values()}) == 1
         assert len({run["after"]["correct"] for run in ended.values()}) == 1
         assert ended["m3"]["effective"]["streamed"] and not ended["m33"]["effective"]["streamed"]
-        assert ended["sim"]["after"]["correct"] > ended["sim"]["before"]["correct"] + 30, ended["sim"]
+        assert ended["sim"]["after"]["correct"] > ended["sim"]["before"]["correct"] + samples[2] / 10, ended["sim"]
         for name in ("m3", "m33"):
             world.ctl("run", "replay", ended[name]["id"], timeout=120)
             assert world.run(ended[name]["id"])["replay"] == "EQUAL", name

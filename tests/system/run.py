@@ -47,6 +47,9 @@ MODULES = [cases_campaign, cases_recovery, cases_nvm, cases_training, cases_aler
            cases_python, cases_http, cases_cli,
            cases_fixtures, cases_api]
 
+# Of tests/run.sh --full alone: what tests/qemu (nvm.py) and the simulated boards' cases show as well.
+FULL_ONLY = {"test_nvm_qemu_power_cycle"}
+
 
 def run_here(case, bin_dir):
     """A case in this process: its line, and how it failed."""
@@ -87,7 +90,8 @@ def main():
         module, name = args.case.split(".")
         return run_here(getattr(sys.modules[module], name), bin_dir)
     cases = [case for module in ([cases_soak] if args.soak else MODULES) for name, case in sorted(vars(module).items())
-             if name.startswith("test_") and args.only in name]
+             if name.startswith("test_") and args.only in name
+             and (name not in FULL_ONLY or args.only or os.environ.get("ODT_FULL") == "1")]
     with concurrent.futures.ThreadPoolExecutor(max_workers=1 if args.soak else max(1, args.jobs)) as pool:
         return 1 if sum(pool.map(lambda case: run_apart(case, bin_dir), cases)) else 0
 
