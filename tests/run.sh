@@ -4,7 +4,8 @@
 #   tests/run.sh [--yes] [--full] [--only SUITE[,SUITE]] [--list]
 #
 # Suites: gates web firmware qemu system browser package one after the other, and beside them, at low priority (they
-# compile, the others mostly wait), fuzz and unit; soak with --full.
+# compile, the others mostly wait), fuzz and unit. Everyday each behaviour is tested once; --full has more seeds, more
+# rounds, every board in every mode, fuzzers for 20 minutes, and soak.
 # A skip is named with its reason; a skip that tests/skips.txt does not list is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,7 +28,7 @@ while [ $# -gt 0 ]; do
       exit 0
       ;;
     -h | --help)
-      sed -n '2,8s/^# \{0,1\}//p' "$0"
+      sed -n '2,9s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     *) die "unknown option '$1'" "tests/run.sh --help" ;;
@@ -142,7 +143,7 @@ suite_unit() {
 suite_firmware() {
   need_firmware
   check firmware/size-and-symbols tests/gates/check_firmware.sh "$ODT_BUILD"
-  check firmware/odt-no-float-no-heap tests/gates/check_odt_symbols.sh
+  check firmware/odt-no-float-no-heap tests/gates/check_odt_symbols.sh "$ODT_BUILD/odt-symbols.passed"
 }
 
 suite_qemu() {
@@ -169,10 +170,10 @@ suite_package() {
 suite_fuzz() {
   configure_build fuzz "$ODT_BUILD/fuzz"
   build_targets "$ODT_BUILD/fuzz" "building the fuzzers" fuzzers
-  # One core for two minutes, while the next suite compiles.
+  # One core for forty seconds, while the next suite compiles.
   (
     take_jobs_along
-    collect fuzz tests/fuzz/run.sh "$ODT_BUILD/fuzz" $([ $full = 1 ] && echo 1200 || echo 120)
+    collect fuzz tests/fuzz/run.sh "$ODT_BUILD/fuzz" $([ $full = 1 ] && echo 1200 || echo 40)
   ) &
   fuzzing=$!
 }

@@ -2,10 +2,18 @@
 # firmware/odt links no float, heap, I/O or mutable data, has no recursion and no variable-length
 # arrays. Compiled for cores without FPU, so that any float becomes a call to __aeabi_*, and for one with Helium. One file
 # may use float, ti_prequant.c (TI's interface); nothing but TI's interface may call it.
+#
+# usage: check_odt_symbols.sh [STAMP]; what passed with the same sources, compiler and script (STAMP) is not compiled again.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cc=${ODT_ARM_CC:-arm-none-eabi-gcc}
 nm=${ODT_ARM_NM:-arm-none-eabi-nm}
+stamp=${1:-}
+sum=$({ "$cc" --version; find "$root/firmware/odt" "$0" -name '*.[ch]' -o -name '*.sh' | sort | xargs cat; } | sha256sum)
+if [ -n "$stamp" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$sum" ]; then
+  echo "odt: unchanged since it passed"
+  exit 0
+fi
 all=$(mktemp -d)
 trap 'rm -rf "$all"' EXIT
 status=0
@@ -64,4 +72,5 @@ fi
 if grep -h 'dynamic' "$out"/*.su | grep -v bounded >&2; then status=1; fi
 [ $status -eq 0 ] && echo "odt: $core: symbols, recursion and stack are fine (largest frame $stack bytes)"
 done
+[ $status -ne 0 ] || [ -z "$stamp" ] || echo "$sum" >"$stamp"
 exit $status
