@@ -45,7 +45,15 @@ export class RunDetail {
     return this.drawn.buckets;
   }
 
+  // Frames come conflated: steps that were left out on the way count as not shown.
   private withTail(): Buckets {
+    const drawn = this.withFrames();
+    const every = runs.peek(this.runHex)?.effective?.telemetryEvery || 1;
+    const told = Math.floor(this.lastStep.peek() / every) - drawn.gaps;
+    return drawn.x.length > 0 && told > drawn.points ? { ...drawn, points: told } : drawn;
+  }
+
+  private withFrames(): Buckets {
     return append(this.whole, {
       x: this.steps.column("step"),
       layers: this.steps.layers,
