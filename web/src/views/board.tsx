@@ -7,6 +7,7 @@ import { boards, datasetName, modelName, runsOfBoard } from "../store/fleet";
 import { bytes, clock, count, duration, kNone, microseconds } from "../store/format";
 import { fleetKnown, linkLive } from "../store/link";
 import { usToMs } from "../store/numbers";
+import { DesiredPanel, LabelsEditor, LinkHistory, NvmPanel, ResetButton } from "./board-panels";
 import { boardState, runLabel, runOfBoard } from "./board-state";
 import { Empty, Facts, Hash, Panel, ProblemBox, Tile } from "./parts/bits";
 import {
@@ -61,10 +62,13 @@ export function BoardView({ uidHex }: { uidHex: string }) {
           ) : (
             <RunPanel key={toHex(run.id)} run={run} />
           )}
+          <DesiredPanel board={board} />
           <History uidHex={uidHex} />
         </div>
         <aside>
           <LinkPanel board={board} />
+          <LabelsEditor board={board} />
+          <NvmPanel board={board} />
           <DetailPanel board={board} />
         </aside>
       </div>
@@ -108,6 +112,7 @@ function BoardHead({ board }: { board: Board }) {
         >
           Identify
         </button>
+        <ResetButton board={board} />
         <button
           type="button"
           class="primary"
@@ -228,6 +233,7 @@ function LinkPanel({ board }: { board: Board }) {
           ["Sent", `${bytes(link?.txBytes ?? 0n)} in ${count(link?.txFrames ?? 0n)} frames`],
         ]}
       />
+      <LinkHistory board={board} />
     </Panel>
   );
 }
@@ -243,7 +249,6 @@ function perMillion(n: bigint, of: bigint): string {
 }
 
 function DetailPanel({ board }: { board: Board }) {
-  const labels = Object.entries(board.labels);
   return (
     <Panel title="Board">
       <Facts
@@ -264,7 +269,6 @@ function DetailPanel({ board }: { board: Board }) {
           ["Boots seen", board.bootsSeen],
           ["Last reset", board.resetReason || kNone],
           ["First seen", clock(usToMs(board.meta?.createTimeUs ?? 0n), serverNowMs.value)],
-          ["Labels", labels.length === 0 ? kNone : labels.map(([k, v]) => `${k}=${v}`).join(", ")],
         ]}
       />
     </Panel>
