@@ -277,7 +277,7 @@ Status silence(Context& context, const SilenceOptions& o) {
   if (context.json) context.print_json(response);
   context.say(absl::StrCat("silence ", hex(response.silence().id()).substr(0, 16), " until ",
                            date_text(response.silence().until_time_us()), "; ", response.firing(),
-                           " alerts fire that it keeps quiet"));
+                           " of what fires now is quiet by it"));
   return {};
 }
 

@@ -179,7 +179,7 @@ struct Run {
   std::string verdict_text;
   std::vector<Reason> warnings;
   std::vector<RunSetting> settings;  // of spec, what came from the settings
-  bool pinned = false;  // its raw telemetry stays whatever room is left
+  bool pinned = false;               // its raw telemetry stays whatever room is left
   Meta meta;
 };
 
