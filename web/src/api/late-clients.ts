@@ -1,5 +1,6 @@
 import { createClient, type Client } from "@connectrpc/connect";
 import { createGrpcWebTransport } from "@connectrpc/connect-web";
+import { AlertService, SettingsService } from "./generated/odt/api/v1/alerts_pb.js";
 import { CampaignService } from "./generated/odt/api/v1/campaigns_pb.js";
 import { StorageService } from "./generated/odt/api/v1/storage_pb.js";
 
@@ -7,6 +8,8 @@ import { StorageService } from "./generated/odt/api/v1/storage_pb.js";
 export interface LateClients {
   campaign: Client<typeof CampaignService>;
   storage: Client<typeof StorageService>;
+  alert: Client<typeof AlertService>;
+  settings: Client<typeof SettingsService>;
 }
 
 let shared: LateClients | null = null;
@@ -16,6 +19,8 @@ export function lateClients(): LateClients {
     shared = {
       campaign: createClient(CampaignService, transport),
       storage: createClient(StorageService, transport),
+      alert: createClient(AlertService, transport),
+      settings: createClient(SettingsService, transport),
     };
   }
   return shared;

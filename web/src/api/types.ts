@@ -89,3 +89,18 @@ export type {
   PurgeResponse,
   TrashItem,
 } from "./generated/odt/api/v1/storage_pb.js";
+export {
+  AlertDelivery_State,
+  AlertRuleKind,
+  AlertSeverity,
+  AlertState,
+  SettingScope,
+} from "./generated/odt/api/v1/types_pb.js";
+export type {
+  Alert,
+  AlertRule,
+  AlertSettings,
+  AlertSilence,
+  Setting,
+} from "./generated/odt/api/v1/types_pb.js";
+export type { EffectiveSetting } from "./generated/odt/api/v1/alerts_pb.js";

@@ -1,5 +1,6 @@
 import { toHex } from "./bytes.js";
 import type { WatchResponse } from "./generated/odt/api/v1/services_pb.js";
+import { settingKey } from "./setting-key.js";
 import type { Event } from "./types.js";
 import { WatchLink, type WatchLinkDeps } from "./watch-link.js";
 import {
@@ -48,7 +49,12 @@ export function resourceKey(event: Event): RemovedKey | null {
     case "job":
     case "campaign":
     case "evaluation":
+    case "alert":
       return { kind: what.case, keyHex: toHex(what.value.id) };
+    case "setting":
+      return { kind: "setting", keyHex: settingKey(what.value) };
+    case "alertSettings":
+      return { kind: "alertSettings", keyHex: "" };
     default:
       return null;
   }

@@ -23,6 +23,8 @@ export const kGlobalTopics: readonly TopicKey[] = [
   `${Topic_Kind.LIBRARY}:`,
   `${Topic_Kind.JOBS}:`,
   `${Topic_Kind.CAMPAIGNS}:`,
+  `${Topic_Kind.ALERTS}:`,
+  `${Topic_Kind.SETTINGS}:`,
 ];
 export const kEverything: TopicKey = `${Topic_Kind.ALL_EVENTS}:`;
 export const runTopic = (runHex: string): TopicKey => `${Topic_Kind.RUN}:${runHex}`;

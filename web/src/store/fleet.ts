@@ -1,6 +1,8 @@
-import { batch } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { toHex } from "../api/bytes";
 import type {
+  Alert,
+  AlertSettings,
   Board,
   Campaign,
   Dataset,
@@ -10,8 +12,10 @@ import type {
   Model,
   Port,
   Run,
+  Setting,
   Snapshot,
 } from "../api/types";
+import { settingKey } from "../api/setting-key";
 import type { RemovedKey } from "../api/watch-protocol";
 import { Table } from "./table";
 
@@ -24,6 +28,10 @@ export const snapshots = new Table<Snapshot>();
 export const jobs = new Table<Job>();
 export const campaigns = new Table<Campaign>();
 export const evaluations = new Table<Evaluation>();
+export const alerts = new Table<Alert>();
+export const settings = new Table<Setting>();
+/// Rules and silences; null: not known.
+export const alertSettings = signal<AlertSettings | null>(null);
 
 /// Puts resources of events where they belong; returns the events that are records of a run.
 export function applyEvents(events: readonly Event[]): Event[] {
@@ -59,6 +67,15 @@ export function applyEvents(events: readonly Event[]): Event[] {
         case "evaluation":
           evaluations.set(toHex(what.value.id), what.value);
           break;
+        case "alert":
+          alerts.set(toHex(what.value.id), what.value);
+          break;
+        case "alertSettings":
+          alertSettings.value = what.value;
+          break;
+        case "setting":
+          settings.set(settingKey(what.value), what.value);
+          break;
         case "deleted":
           remove({ kind: what.value.kind, keyHex: toHex(what.value.key) }, what.value.key);
           break;
@@ -84,6 +101,8 @@ function remove(key: RemovedKey, raw?: Uint8Array): void {
     job: jobs as Table<unknown>,
     campaign: campaigns as Table<unknown>,
     evaluation: evaluations as Table<unknown>,
+    alert: alerts as Table<unknown>,
+    setting: settings as Table<unknown>,
   };
   if (key.kind === "port") {
     ports.delete(raw === undefined ? key.keyHex : new TextDecoder().decode(raw));

@@ -40,6 +40,10 @@ class Notices {
     this.push({ kind: "warning", title: `${who}${text || code}`, cause: "", remedy });
   }
 
+  alert(title: string, remedy: string): void {
+    this.push({ kind: "warning", title, cause: "", remedy });
+  }
+
   dismiss(id: number): void {
     this.list.value = this.list.value.filter((n) => n.id !== id);
   }

@@ -4,6 +4,7 @@ import { kEverything, runTopic, telemetryTopic, type HubMessage } from "../api/w
 import { WatchClient } from "../api/watch-client";
 import { startClock } from "./clock";
 import { applyEvents, applyRemoved } from "./fleet";
+import { announceAlerts } from "./alert-news";
 import { announceBoards } from "./hotplug";
 import { fleetKnown, linkStatus } from "./link";
 import { applyRecords, forgetDetails, runDetail, trimDetails } from "./run-detail";
@@ -86,6 +87,7 @@ function onMessage(message: HubMessage): void {
     case "data": {
       for (const listener of listeners) listener(message.events);
       announceBoards(message.events);
+      announceAlerts(message.events);
       const records = applyEvents(message.events);
       applyRemoved(message.removed);
       applyRecords(records, message.telemetry, message.dropped);

@@ -1,4 +1,6 @@
 import { useEffect } from "preact/hooks";
+import { AlertState } from "../api/types";
+import { alerts } from "../store/fleet";
 import { fleetKnown, linkLive } from "../store/link";
 import { LinkBanner, LinkPill } from "./link-banner";
 import { Notices } from "./notices";
@@ -39,6 +41,7 @@ function TopBar() {
             aria-current={page.under.includes(view) ? "page" : undefined}
           >
             {page.label}
+            {page.view === "alerts" && <FiringCount />}
           </a>
         ))}
       </nav>
@@ -59,6 +62,17 @@ function TopBar() {
         </button>
       </span>
     </header>
+  );
+}
+
+/// Alerts that fire and that nobody looks after yet.
+function FiringCount() {
+  const n = alerts.all().filter((a) => a.state === AlertState.FIRING && a.ackTimeUs === 0n).length;
+  return n === 0 ? null : (
+    <span class="nav-count">
+      {n}
+      <span class="sr-only"> firing</span>
+    </span>
   );
 }
 

@@ -33,6 +33,8 @@ const kViews: Record<string, View> = {
   models: lazy(() => import("./models/models").then((m) => m.ModelsView)),
   logs: lazy(() => import("./logs/logs").then((m) => m.LogsView)),
   storage: lazy(() => import("./storage/storage").then((m) => m.StorageView)),
+  alerts: lazy(() => import("./alerts/alerts").then((m) => m.AlertsView)),
+  settings: lazy(() => import("./settings/settings").then((m) => m.SettingsView)),
   jobs: lazy(() => import("./jobs").then((m) => m.JobsView)),
 };
 // Addresses of before that people may have kept.
@@ -69,6 +71,8 @@ export const kPages: readonly Page[] = [
   page("logs", "Logs", "l", "console"),
   page("jobs", "Jobs", "j"),
   page("storage", "Storage", "s", "trash"),
+  page("alerts", "Alerts", "a"),
+  page("settings", "Settings", ","),
 ];
 
 export const pageOf = (view: string): Page | undefined =>
