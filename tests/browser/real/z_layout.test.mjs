@@ -11,6 +11,9 @@ const kLooks = [
 /// Every view that has an address, filled.
 async function views({ ctl, runId }) {
   const board = (await ctl("board", "list")).find((b) => b.name === "lab-2").uid;
+  const first = async (what) => (await ctl(what, "list"))[0];
+  const [model, data, campaign] = await Promise.all(["model", "data", "campaign"].map(first));
+  const kept = await ctl("weights", "list");
   const [apt, fixed, long] = await Promise.all(["apt", "fixed8", "long"].map(runId));
   return [
     "#/fleet",
@@ -27,10 +30,22 @@ async function views({ ctl, runId }) {
     `#/compare?runs=${apt},${fixed},${long}`,
     `#/report/${apt}`,
     "#/campaigns",
+    "#/campaign/new",
+    ...(campaign === undefined ? [] : [`#/campaign/${campaign.id.replaceAll("-", "")}`]),
     "#/weights",
+    `#/weights/${kept[0].hash}`,
+    `#/weights/diff?a=${kept.at(-1).hash}&b=${kept.at(-2).hash}`,
+    "#/weights/00ff",
     "#/evaluate",
     "#/data",
+    `#/data/${data.id.replaceAll("-", "")}`,
+    "#/data/capture",
     "#/models",
+    `#/models/${model.hash}`,
+    "#/logs",
+    "#/storage",
+    "#/alerts",
+    "#/settings",
     "#/jobs",
   ];
 }

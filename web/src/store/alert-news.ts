@@ -19,7 +19,7 @@ export function announceAlerts(events: readonly Event[]): void {
     const a = what.value;
     if (!begins(alerts.peek(toHex(a.id)), a, Date.now())) continue;
     const text = a.reason?.text || `Alert of ${a.subject}`;
-    notices.alert(text, a.reason?.remedy ?? "");
+    if (!location.hash.startsWith("#/alerts")) notices.alert(text, a.reason?.remedy ?? "");
     tellDesktop(text);
   }
 }

@@ -40,8 +40,10 @@ class Notices {
     this.push({ kind: "warning", title: `${who}${text || code}`, cause: "", remedy });
   }
 
+  /// It stands among the alerts too, so it goes by itself.
   alert(title: string, remedy: string): void {
-    this.push({ kind: "warning", title, cause: "", remedy });
+    const id = this.push({ kind: "warning", title, cause: "", remedy });
+    setTimeout(() => this.dismiss(id), kUndoMs);
   }
 
   dismiss(id: number): void {
