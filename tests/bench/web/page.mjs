@@ -167,10 +167,10 @@ async function thousand(browser) {
   const f = server.fleet;
   f.finish = () => {}; // they train as long as it takes
   [...f.boards.values()].forEach((board, i) => {
-    if (board.runId.length > 0 || board.status !== pb.BoardStatus.ONLINE) return;
+    if (i === 0 || board.status !== pb.BoardStatus.ONLINE) return;
     const run = f.addRun(
       Date.now(),
-      i,
+      0,
       5000 + i,
       [...f.datasets.keys()][0],
       `run ${i}`,
@@ -179,6 +179,7 @@ async function thousand(browser) {
       0,
     );
     run.stepsTotal = 1_000_000;
+    run.spec.boardUid = board.uid;
     board.runId = run.id;
   });
   let sent = 0;
@@ -289,9 +290,11 @@ for (const name of only) {
     process.stderr.write(`${JSON.stringify(told)}\n`);
     Object.assign(figures, told);
   } catch (error) {
+    process.stderr.write(`${name}: ${error.stack}\n`);
     figures[`${name}_error`] = String(error.message).split("\n")[0];
   }
   process.stderr.write(`${name} done\n`);
 }
 await browser.close();
 console.log(JSON.stringify(figures, null, 2));
+process.exit(Object.keys(figures).some((k) => k.endsWith("_error")) ? 1 : 0); // what failed may have left a server

@@ -107,10 +107,14 @@ export class RunDetail {
   }
 
   addEpoch(epoch: EpochResult): void {
-    const key = (e: EpochResult): number => e.epoch;
-    // A newer attempt's result of the same epoch equals the older one or the run failed: keep the newer.
-    const others = this.epochs.value.filter((e) => e.epoch !== epoch.epoch);
-    this.epochs.value = [...others, epoch].sort((a, b) => key(a) - key(b));
+    this.addEpochs([epoch]);
+  }
+
+  // A newer attempt's result of the same epoch equals the older one or the run failed: keep the newer.
+  addEpochs(list: readonly EpochResult[]): void {
+    const byEpoch = new Map(this.epochs.value.map((e) => [e.epoch, e]));
+    for (const e of list) byEpoch.set(e.epoch, e);
+    this.epochs.value = [...byEpoch.values()].sort((a, b) => a.epoch - b.epoch);
   }
 
   addEvent(event: RunEvent): void {
@@ -142,7 +146,7 @@ export class RunDetail {
         withSteps ? this.readSeries(null) : undefined,
       ]);
       batch(() => {
-        for (const e of epochs.epochs) this.addEpoch(e);
+        this.addEpochs(epochs.epochs);
         for (const e of events?.events ?? []) this.addEvent(e);
         if (series !== undefined) this.takeSeries(series);
         this.problem.value = null;
