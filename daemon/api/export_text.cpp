@@ -69,6 +69,32 @@ std::string ExportText::header(const std::vector<model::TelemetryFrame>& frames)
   return out + "\n";
 }
 
+Result<std::optional<std::string>> Export::next(store::TelemetryStore& telemetry) {
+  if (next_step_ > range_.last_step) return std::optional<std::string>();
+  const bool first = !text_;
+  if (first) {
+    ODT_ASSIGN(const auto use, telemetry.use(range_.run));
+    text_.emplace(range_.run, csv_, use.thinned_frames);
+  }
+  range_.first_step = static_cast<std::uint32_t>(next_step_);
+  ODT_ASSIGN(const auto part, telemetry.read_part(range_));
+  if (first) cuts_ = part.cuts;
+  if (part.cuts != cuts_) return overtaken(telemetry);
+  next_step_ = part.next_step;
+  return std::optional<std::string>(text_->part(part.frames));
+}
+
+Status Export::overtaken(store::TelemetryStore& telemetry) const {
+  ODT_ASSIGN(const auto use, telemetry.use(range_.run));
+  const std::string text =
+      absl::StrCat("run ", range_.run.hex(), " was ",
+                   use.raw_frames + use.thinned_frames == 0 ? "purged" : "thinned",
+                   " while it was exported: the file ends before step ", range_.first_step);
+  if (use.raw_frames + use.thinned_frames == 0) return absl::NotFoundError(text);
+  return with_reason(absl::AbortedError(text), "TELEMETRY_THINNED",
+                     "export it again for what is left; pin a run to keep its raw records");
+}
+
 std::string ExportText::part(const std::vector<model::TelemetryFrame>& frames) {
   std::string out;
   if (!begun_) out = header(frames);

@@ -160,24 +160,11 @@ void add_runs(ApiService& service, Deps& deps) {
       });
 }
 
-struct Export {
-  store::TelemetryStore::Range range;
-  std::uint64_t next_step = 0;
-  std::unique_ptr<ExportText> text;
-};
-
-Result<std::optional<v1::ExportTelemetryResponse>> next_part(Export& job, bool csv,
+Result<std::optional<v1::ExportTelemetryResponse>> next_part(Export& job,
                                                              store::TelemetryStore& telemetry) {
-  if (job.next_step > job.range.last_step) return std::optional<v1::ExportTelemetryResponse>();
-  if (!job.text) {
-    ODT_ASSIGN(const auto use, telemetry.use(job.range.run));
-    job.text = std::make_unique<ExportText>(job.range.run, csv, use.thinned_frames);
-  }
-  job.range.first_step = static_cast<std::uint32_t>(job.next_step);
-  ODT_ASSIGN(const auto part, telemetry.read_part(job.range));
-  job.next_step = part.next_step;
-  std::optional<v1::ExportTelemetryResponse> response(std::in_place);
-  response->set_data(job.text->part(part.frames));
+  std::optional<v1::ExportTelemetryResponse> response;
+  ODT_ASSIGN(std::optional<std::string> text, job.next(telemetry));
+  if (text) response.emplace().set_data(std::move(*text));
   return response;
 }
 
@@ -193,32 +180,30 @@ void add_export(ApiService& service, Deps& deps) {
         if (request.format() != v1::EXPORT_FORMAT_CSV &&
             request.format() != v1::EXPORT_FORMAT_JSONL)
           return new Refused(bad_field("format", "expected CSV or JSONL"));
-        auto job = std::make_shared<Export>();
-        job->range.run = *run;
-        job->range.attempt = request.attempt();
-        job->range.max_frames = kExportPart;
-        job->next_step = request.first_step();
-        if (request.last_step() != 0) job->range.last_step = request.last_step();
-        if (job->range.last_step < request.first_step())
+        store::TelemetryStore::Range range{*run, request.attempt(), request.first_step()};
+        range.max_frames = kExportPart;
+        if (request.last_step() != 0) range.last_step = request.last_step();
+        if (range.last_step < range.first_step)
           return new Refused(bad_field("last_step", std::to_string(request.last_step()) +
                                                         " lies before first_step " +
                                                         std::to_string(request.first_step())));
-        const bool csv = request.format() == v1::EXPORT_FORMAT_CSV;
+        auto job = std::make_shared<Export>(range, request.format() == v1::EXPORT_FORMAT_CSV);
         auto known = std::make_shared<bool>(false);
-        return Stream::start([&deps, job, csv, known](Stream::Answer answer) {
-          const auto read = [job, csv, answer](store::TelemetryStore& telemetry) {
-            answer(next_part(*job, csv, telemetry));
+        return Stream::start([&deps, job, id = *run, known](Stream::Answer answer) {
+          const auto read = [job, answer](store::TelemetryStore& telemetry) {
+            answer(next_part(*job, telemetry));
           };
           if (*known) {
             if (!deps.telemetry.post(read)) answer(absl::UnavailableError("odtd is stopping"));
             return;
           }
-          deps.control.post([&deps, job, known, answer, read](store::ControlStore& store) {
-            if (const auto there = store.run(job->range.run); !there.ok())
-              return answer(not_found(there.status(), "run", job->range.run.hex()));
+          const auto find = [&deps, id, known, answer, read](store::ControlStore& store) {
+            if (const auto there = store.run(id); !there.ok())
+              return answer(not_found(there.status(), "run", id.hex()));
             *known = true;
-            deps.telemetry.post(read);
-          });
+            if (!deps.telemetry.post(read)) answer(absl::UnavailableError("odtd is stopping"));
+          };
+          if (!deps.control.post(find)) answer(absl::UnavailableError("odtd is stopping"));
         });
       });
 }

@@ -1,13 +1,9 @@
-#include <map>
-
 #include "api/service_helpers.h"
 #include "store/garbage.h"
 
 // StorageService: the trash. What else is kept on disk: storage_reads.cpp.
 namespace odt::api {
 namespace {
-
-constexpr std::int64_t kTrashKeptUs = 30LL * 24 * 3600 * 1'000'000;
 
 v1::TrashItem trash_message(const store::TrashItem& item) {
   v1::TrashItem out;
@@ -16,7 +12,7 @@ v1::TrashItem trash_message(const store::TrashItem& item) {
   out.set_name(item.name);
   out.set_trashed_time_us(item.trashed_time_us);
   out.set_trashed_by(item.trashed_by);
-  out.set_purge_time_us(item.trashed_time_us + kTrashKeptUs);
+  out.set_purge_time_us(item.trashed_time_us + store::kTrashKeptUs);
   return out;
 }
 
@@ -103,95 +99,100 @@ void add_trash(ApiService& service, Deps& deps) {
       });
 }
 
-// One purge: rows first, then telemetry, then the blobs that nothing names any more.
+// One purge, by the steps of store/garbage.h.
 struct Purge {
+  v1::PurgeRequest request;
+  std::string key;
+  store::Batch batch;
   std::vector<store::TrashItem> items;
+  Status kept;  // why some of what was asked for stays in the trash
+  std::uint64_t records = 0;
   std::set<Hash> named;
-  bool dry_run = false;
 };
 
-Result<std::vector<store::TrashItem>> items_to_purge(store::ControlStore& store,
-                                                     const v1::PurgeRequest& request,
-                                                     const std::string& key, std::int64_t now_us) {
-  std::vector<store::TrashItem> items;
+Status find_items(Purge& purge, store::ControlStore& store, std::int64_t now_us) {
   const std::int64_t before =
-      now_us - static_cast<std::int64_t>(request.older_than_s()) * 1'000'000;
-  if (!key.empty()) {
-    ODT_ASSIGN(auto item, store.trash_item(request.kind(), key));
-    if (item.trashed_time_us <= before) items.push_back(std::move(item));
-    return items;
+      now_us - static_cast<std::int64_t>(purge.request.older_than_s()) * 1'000'000;
+  if (purge.key.empty()) {
+    ODT_ASSIGN(purge.items, store::trash_before(store, before));
+    return {};
   }
-  store::ListQuery query{1000, {}};
-  do {
-    ODT_ASSIGN(auto page, store.trash(query));
-    for (auto& item : page.items)
-      if (item.trashed_time_us <= before) items.push_back(std::move(item));
-    query.page_token = page.next_token;
-  } while (!query.page_token.empty());
-  return items;
+  ODT_ASSIGN(auto item, store.trash_item(purge.request.kind(), purge.key));
+  if (item.trashed_time_us <= before) purge.items.push_back(std::move(item));
+  return {};
 }
 
-// What is named once the items are gone; a dry run only supposes so.
-Result<std::set<Hash>> named_without(store::ControlStore& store, const Purge& purge) {
-  if (!purge.dry_run) return store.named_hashes();
-  std::set<std::pair<std::string, std::string>> gone;
-  for (const auto& item : purge.items) gone.insert({item.kind, item.key});
-  return store.named_hashes(gone);
+// One run that fails does not keep the others.
+void erase_telemetry(Purge& purge, store::TelemetryStore& telemetry) {
+  std::erase_if(purge.items, [&](const store::TrashItem& item) {
+    const auto records = store::erase_telemetry_of(item, telemetry, purge.request.dry_run());
+    if (records.ok()) purge.records += *records;
+    purge.kept.Update(records.status());
+    return !records.ok();
+  });
 }
 
-Result<v1::PurgeResponse> free_room(Deps& deps, store::TelemetryStore& telemetry,
-                                    const Purge& purge) {
+// Leaves what is named once the items are gone; a dry run only supposes so.
+Status purge_items(Purge& purge, store::ControlStore& store) {
+  std::set<std::pair<std::string, std::string>> supposed;
+  if (purge.request.dry_run()) {
+    for (const auto& item : purge.items) supposed.insert({item.kind, item.key});
+  } else {
+    ODT_ASSIGN(purge.items, store::purge_rows(store, purge.items, std::move(purge.batch)));
+  }
+  ODT_ASSIGN(purge.named, store.named_hashes(supposed));
+  return {};
+}
+
+Result<v1::PurgeResponse> free_blobs(Deps& deps, const Purge& purge) {
+  ODT_ASSIGN(const store::Freed freed,
+             store::collect_garbage(deps.blobs, purge.named, store::candidates_of(purge.items),
+                                    deps.clock.now_us(), purge.request.dry_run()));
+  ODT_TRY(purge.kept);
   v1::PurgeResponse response;
   response.set_items(purge.items.size());
-  std::map<Hash, std::int64_t> candidates;
-  for (const store::TrashItem& item : purge.items) {
-    for (const Hash& hash : item.blobs)
-      candidates[hash] = std::max(candidates[hash], item.trashed_time_us);
-    if (item.kind != "run") continue;
-    ODT_ASSIGN(const Uuid run, Uuid::from_bytes(item.key));
-    ODT_ASSIGN(const auto use, telemetry.use(run));
-    if (!purge.dry_run) ODT_TRY(telemetry.erase(run).status());
-    response.set_telemetry_frames(response.telemetry_frames() + use.raw_frames +
-                                  use.thinned_frames);
-  }
-  ODT_ASSIGN(const store::Freed freed, store::collect_garbage(deps.blobs, purge.named, candidates,
-                                                              deps.clock.now_us(), purge.dry_run));
+  response.set_telemetry_frames(purge.records);
   response.set_bytes_freed(freed.bytes);
   response.set_blobs(freed.blobs);
   return response;
+}
+
+void run_purge(Deps& deps, const std::shared_ptr<Purge>& purge,
+               const Reply<v1::PurgeResponse>& reply) {
+  const auto stopping = [reply] { reply(absl::UnavailableError("odtd is stopping")); };
+  const auto blobs = [&deps, purge, reply](store::TelemetryStore&) {
+    reply(free_blobs(deps, *purge));
+  };
+  const auto rows = [&deps, purge, reply, stopping, blobs](store::ControlStore& store) {
+    if (const Status done = purge_items(*purge, store); !done.ok()) return reply(done);
+    if (!deps.telemetry.post(blobs)) stopping();
+  };
+  const auto telemetry = [&deps, purge, stopping, rows](store::TelemetryStore& store) {
+    erase_telemetry(*purge, store);
+    if (!deps.control.post(rows)) stopping();
+  };
+  const auto find = [&deps, purge, reply, stopping, telemetry](store::ControlStore& store) {
+    if (const Status found = find_items(*purge, store, deps.clock.now_us()); !found.ok())
+      return reply(found);
+    if (!deps.telemetry.post(telemetry)) stopping();
+  };
+  if (!deps.control.post(find)) stopping();
 }
 
 void add_purge(ApiService& service, Deps& deps) {
   service.unary<v1::PurgeRequest, v1::PurgeResponse>(
       "Purge",
       [&deps](const Call& call, const v1::PurgeRequest& request, Reply<v1::PurgeResponse> reply) {
-        std::string key;
+        auto purge = std::make_shared<Purge>();
+        purge->request = request;
         if (request.kind().empty() != request.key().empty())
           return reply(bad_field("key", "kind and key come together", "or neither of them"));
         if (!request.key().empty()) {
-          ODT_FIELD(key, trash_key_field(request.kind(), request.key()));
+          ODT_FIELD(purge->key, trash_key_field(request.kind(), request.key()));
         }
-        deps.control.post([&deps, call, request, key, reply](store::ControlStore& store) {
-          auto items = items_to_purge(store, request, key, deps.clock.now_us());
-          if (!items.ok()) return reply(items.status());
-          auto purge = std::make_shared<Purge>();
-          purge->items = std::move(*items);
-          purge->dry_run = request.dry_run();
-          store::Batch batch;
-          batch.actor = call.ctx.actor;
-          batch.command_id = call.ctx.command_id;
-          for (const auto& item : purge->items)
-            batch.changes.push_back(store::Purge{item.kind, item.key});
-          if (!purge->dry_run && !batch.changes.empty())
-            if (const auto done = store.commit(std::move(batch)); !done.ok())
-              return reply(done.status());
-          auto named = named_without(store, *purge);
-          if (!named.ok()) return reply(named.status());
-          purge->named = std::move(*named);
-          deps.telemetry.post([&deps, purge, reply](store::TelemetryStore& telemetry) {
-            reply(free_room(deps, telemetry, *purge));
-          });
-        });
+        purge->batch.actor = call.ctx.actor;
+        purge->batch.command_id = call.ctx.command_id;
+        run_purge(deps, purge, reply);
       });
 }
 

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kBlock = 512;
 constexpr const char* kDatabases[] = {"control.db", "telemetry.db"};
+constexpr const char* kCopies = "backup.tmp-";
 
 // ustar: name, mode, size in octal, checksum over the header with blanks in its place.
 std::string tar_header(const std::string& name, std::uint64_t bytes) {
@@ -146,7 +147,7 @@ BackupReader::~BackupReader() {
 
 Result<std::unique_ptr<BackupReader>> BackupReader::open(const std::string& data_dir) {
   std::error_code ec;
-  const std::string copies = absl::StrCat(data_dir, "/backup.tmp-", new_uuid().hex());
+  const std::string copies = absl::StrCat(data_dir, "/", kCopies, new_uuid().hex());
   std::unique_ptr<BackupReader> reader(new BackupReader(copies));
   if (!fs::create_directory(copies, ec))
     return absl::FailedPreconditionError(copies + ": " + ec.message());
@@ -154,20 +155,35 @@ Result<std::unique_ptr<BackupReader>> BackupReader::open(const std::string& data
     ODT_TRY(copy_database(data_dir + "/" + name, copies + "/" + name));
     reader->files_.push_back({name, copies + "/" + name, 0});
   }
-  const std::string blobs = data_dir + "/blobs";
-  for (fs::recursive_directory_iterator it(blobs, ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string name = "blobs/" + fs::relative(it->path(), blobs, ec).string();
-    std::string hash;
-    if (is_blob_name(name, hash)) reader->files_.push_back({name, it->path().string(), 0});
-  }
-  for (File& file : reader->files_) {
-    std::error_code gone;
-    const std::uintmax_t bytes = fs::file_size(file.path, gone);
-    file.bytes = gone ? 0 : bytes;
-    reader->total_ += kBlock + file.bytes + padding(file.bytes).size();
-  }
-  reader->total_ += 2 * kBlock;
+  ODT_TRY(reader->find_blobs(data_dir + "/blobs"));
+  ODT_TRY(reader->measure());
   return reader;
+}
+
+Status BackupReader::find_blobs(const std::string& folder) {
+  std::error_code ec;
+  for (fs::recursive_directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
+    const std::string name = "blobs/" + it->path().lexically_relative(folder).string();
+    std::string hash;
+    if (is_blob_name(name, hash)) files_.push_back({name, it->path().string(), 0});
+  }
+  if (ec) return absl::FailedPreconditionError(folder + ": cannot be read: " + ec.message());
+  return {};
+}
+
+Status BackupReader::measure() {
+  Status status;
+  std::erase_if(files_, [&](File& file) {
+    std::error_code ec;
+    file.bytes = fs::file_size(file.path, ec);
+    if (!ec) return false;
+    if (ec != std::errc::no_such_file_or_directory)  // else: freed meanwhile
+      status.Update(absl::FailedPreconditionError(file.path + ": " + ec.message()));
+    return true;
+  });
+  for (const File& file : files_) total_ += kBlock + file.bytes + padding(file.bytes).size();
+  total_ += 2 * kBlock;
+  return status;
 }
 
 Status BackupReader::next_file() {
@@ -176,8 +192,9 @@ Status BackupReader::next_file() {
     in_.close();
     in_.clear();
     in_.open(file.path, std::ios::binary);
-    if (!in_ && absl::StartsWith(file.name, "blobs/")) continue;  // freed meanwhile
-    if (!in_) return absl::DataLossError(file.path + ": " + std::strerror(errno));
+    const int code = errno;
+    if (!in_ && code == ENOENT && absl::StartsWith(file.name, "blobs/")) continue;  // freed
+    if (!in_) return absl::DataLossError(file.path + ": " + std::strerror(code));
     left_ = file.bytes;
     pending_ += tar_header(file.name, file.bytes);
     return {};
@@ -212,6 +229,22 @@ Result<std::string> BackupReader::read(std::size_t most) {
   return out;
 }
 
+Status remove_stale_copies(const std::string& data_dir) {
+  std::error_code ec, failed;
+  std::string what = data_dir;
+  for (fs::directory_iterator it(data_dir, ec), end; !ec && it != end; it.increment(ec)) {
+    if (!absl::StartsWith(it->path().filename().string(), kCopies)) continue;
+    std::error_code here;
+    fs::remove_all(it->path(), here);
+    if (!here) continue;
+    failed = here;
+    what = it->path().string();
+  }
+  if (!ec) ec = failed;
+  if (ec) return absl::FailedPreconditionError(what + ": " + ec.message());
+  return {};
+}
+
 Result<Restored> restore_backup(const std::string& file, const std::string& dir) {
   if (dir.empty()) return absl::InvalidArgumentError("--data: no directory is named");
   std::error_code ec;
@@ -228,9 +261,12 @@ Result<Restored> restore_backup(const std::string& file, const std::string& dir)
   if (ec) return absl::FailedPreconditionError(folder + ": " + ec.message());
   Result<Restored> done = unpack(file, folder);
   if (done.ok()) {
-    fs::remove(data_dir, ec);  // an empty one
-    fs::rename(folder, data_dir, ec);
-    if (ec) done = absl::FailedPreconditionError(data_dir + ": " + ec.message());
+    Status moved = sync_tree(folder);
+    if (moved.ok()) {
+      fs::remove(data_dir, ec);  // an empty one
+      moved = move_durably(folder, data_dir);
+    }
+    if (!moved.ok()) done = moved;
   }
   if (!done.ok()) fs::remove_all(folder, ec);
   return done;

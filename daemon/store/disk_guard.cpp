@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <filesystem>
-#include <map>
 #include <mutex>
 #include <thread>
 
@@ -21,6 +20,8 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kScarce = 16 << 20;    // under this the ballast goes
 constexpr std::uint64_t kLowFree = 256 << 20;  // under this people should know
 constexpr std::uint64_t kWarnPct = 80, kThinFromPct = 90, kThinToPct = 70;
+// Where thinning found too little: going through all runs again, so soon, finds no more.
+constexpr std::chrono::seconds kThinAgain{60};
 
 std::string mib(std::uint64_t bytes) { return absl::StrCat(bytes >> 20, " MiB"); }
 
@@ -41,6 +42,7 @@ struct DiskGuard::Impl {
   std::thread thread;
   DiskState told = DiskState::kOk;
   std::int64_t last_sweep_us = 0;
+  std::chrono::steady_clock::time_point thin_after{};
 
   std::string ballast() const { return data_dir + "/ballast"; }
   std::uint64_t ballast_bytes() const {
@@ -82,6 +84,9 @@ struct DiskGuard::Impl {
 
   // The oldest finished runs give up their raw records until there is room.
   Status thin_old() {
+    const auto time = clock.steady_now();
+    if (time < thin_after) return {};
+    thin_after = time + kThinAgain;
     ODT_ASSIGN(const std::vector<model::Run> runs, oldest_runs());
     for (const model::Run& run : runs) {
       const auto room =
@@ -91,47 +96,43 @@ struct DiskGuard::Impl {
             return store.room();
           });
       ODT_TRY(room.status());
-      if (room->used_bytes * 100 < room->quota_bytes * kThinToPct) return {};
+      if (room->used_bytes * 100 >= room->quota_bytes * kThinToPct) continue;
+      thin_after = {};
+      return {};
     }
     return {};
   }
 
-  // Trash that has been there long enough, and blobs that nothing names.
+  // Trash that has been there long enough, and blobs that nothing names. What fails stays in the
+  // trash for the next time.
   Status sweep() {
     const std::int64_t time = clock.now_us();
     if (time - last_sweep_us < 3600LL * 1'000'000) return {};
     last_sweep_us = time;
-    struct Old {
-      std::vector<TrashItem> items;
-      std::set<Hash> named;
-    };
     const std::int64_t before = time - options.trash_kept_us;
-    auto old = control.call_sync([before](ControlStore& store) -> Result<Old> {
-      Old out;
-      Batch batch;
-      ListQuery query{1000, {}};
-      do {
-        ODT_ASSIGN(auto page, store.trash(query));
-        for (auto& item : page.items) {
-          if (item.trashed_time_us > before) continue;
-          batch.changes.push_back(Purge{item.kind, item.key});
-          out.items.push_back(std::move(item));
-        }
-        query.page_token = page.next_token;
-      } while (!query.page_token.empty());
-      if (!out.items.empty()) ODT_TRY(store.commit(std::move(batch)).status());
-      ODT_ASSIGN(out.named, store.named_hashes());
-      return out;
+    ODT_ASSIGN(std::vector<TrashItem> items, control.call_sync([before](ControlStore& store) {
+      return trash_before(store, before);
+    }));
+    const Status kept = erase_telemetry(items);
+    ODT_ASSIGN(const std::set<Hash> named,
+               control.call_sync([&items](ControlStore& store) -> Result<std::set<Hash>> {
+                 ODT_ASSIGN(items, purge_rows(store, items, {}));
+                 return store.named_hashes();
+               }));
+    ODT_TRY(collect_garbage(blobs, named, candidates_of(items), time).status());
+    return kept;
+  }
+
+  // Run by run: frames that come in are not kept waiting for all of them.
+  Status erase_telemetry(std::vector<TrashItem>& items) {
+    Status first;
+    std::erase_if(items, [&](const TrashItem& item) {
+      const auto erased =
+          telemetry.call_sync([&item](TelemetryStore& s) { return erase_telemetry_of(item, s); });
+      first.Update(erased.status());
+      return !erased.ok();
     });
-    ODT_TRY(old.status());
-    std::map<Hash, std::int64_t> candidates;
-    for (const TrashItem& item : old->items) {
-      for (const Hash& hash : item.blobs) candidates[hash] = item.trashed_time_us;
-      if (item.kind != "run") continue;
-      ODT_ASSIGN(const Uuid run, Uuid::from_bytes(item.key));
-      ODT_TRY(telemetry.call_sync([run](TelemetryStore& s) { return s.erase(run); }).status());
-    }
-    return collect_garbage(blobs, old->named, candidates, time).status();
+    return first;
   }
 
   void tell(const DiskReport& report) {
@@ -206,7 +207,8 @@ DiskGuard::DiskGuard(std::string data_dir, ControlThread& control, TelemetryThre
                      {},
                      {},
                      DiskState::kOk,
-                     0}) {}
+                     0,
+                     {}}) {}
 
 DiskGuard::~DiskGuard() { stop(); }
 

@@ -20,7 +20,7 @@ struct DiskReport {
 struct DiskOptions {
   std::uint64_t ballast_bytes = 64 << 20;
   std::chrono::milliseconds period{2000};
-  std::int64_t trash_kept_us = 30LL * 24 * 3600 * 1'000'000;
+  std::int64_t trash_kept_us = kTrashKeptUs;
 };
 
 // Concurrency: a thread of its own, which uses the stores through their threads.

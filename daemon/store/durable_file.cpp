@@ -85,6 +85,15 @@ Status move_durably(const std::string& from, const std::string& to) {
   return sync_folder_of(to);
 }
 
+Status sync_tree(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ec;
+  for (fs::recursive_directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec))
+    ODT_TRY(sync_path(it->path().string(), O_RDONLY));
+  if (ec) return absl::FailedPreconditionError(folder + ": " + ec.message());
+  return sync_path(folder, O_RDONLY);
+}
+
 Result<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return absl::NotFoundError(path + ": cannot be read");

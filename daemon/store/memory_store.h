@@ -14,7 +14,7 @@ class MemoryControlStore final : public ControlEngine {
   explicit MemoryControlStore(const Clock& clock);  // a new identity; `clock` outlives this
 };
 
-class MemoryTelemetryStore final : public TelemetryStore {
+class MemoryTelemetryStore : public TelemetryStore {
  public:
   // Past max_frames: RESOURCE_EXHAUSTED.
   explicit MemoryTelemetryStore(std::size_t max_frames = 2'000'000);
@@ -38,6 +38,7 @@ class MemoryTelemetryStore final : public TelemetryStore {
                                                 std::uint32_t first, std::uint32_t last) const;
   std::map<Uuid, std::map<Key, Frame>> runs_;
   std::map<Uuid, std::map<std::uint32_t, Rollup>> thinned_;  // by attempt, small windows
+  std::map<Uuid, std::uint64_t> cuts_;                       // Part::cuts
   std::size_t max_frames_, size_ = 0;
 };
 

@@ -64,6 +64,7 @@ Result<TelemetryStore::Frames> MemoryTelemetryStore::read(const Range& range) {
 Result<TelemetryStore::Part> MemoryTelemetryStore::read_part(const Range& range) {
   Part out;
   out.next_step = std::uint64_t{0xFFFFFFFF} + 1;
+  if (const auto cuts = cuts_.find(range.run); cuts != cuts_.end()) out.cuts = cuts->second;
   for (const auto& [step, frame] :
        by_step(range.run, range.attempt, range.first_step, range.last_step)) {
     if (out.frames.size() >= range.max_frames) {
@@ -147,6 +148,7 @@ Result<std::uint64_t> MemoryTelemetryStore::thin(const Uuid& id) {
   const std::size_t frames = run->second.size();
   size_ -= frames;
   runs_.erase(run);
+  ++cuts_[id];
   return frames * sizeof(Frame);
 }
 
@@ -165,6 +167,7 @@ Result<std::uint64_t> MemoryTelemetryStore::erase(const Uuid& run) {
   size_ -= gone.raw_frames;
   runs_.erase(run);
   thinned_.erase(run);
+  ++cuts_[run];
   return gone.raw_frames + gone.thinned_frames;
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "store/backup.h"
 #include "store/fs_blob_store.h"
 #include "store/memory_store.h"
 #include "store/sqlite_store.h"
@@ -113,6 +114,9 @@ Result<OpenedStores> open_stores(const std::string& data_dir, const Clock& clock
   OpenedStores out;
   ODT_ASSIGN(out.lock, DataDirLock::take(data_dir));
   ODT_TRY(refuse_emptied(data_dir));
+  if (const Status left = remove_stale_copies(data_dir); !left.ok())
+    out.warnings.push_back(warning("BACKUP_LEFT", std::string(left.message()),
+                                   "remove it by hand: it takes room and nothing reads it"));
   ODT_ASSIGN(out.blobs, FsBlobStore::open(data_dir + "/blobs"));
   ODT_ASSIGN(std::unique_ptr<SqliteControlStore> control,
              SqliteControlStore::open(data_dir + "/control.db", clock));

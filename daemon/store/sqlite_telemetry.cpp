@@ -76,8 +76,10 @@ Status SqliteTelemetryStore::prepare() {
       {&add_data_, "INSERT INTO chunk_data (x16, raw) VALUES (?1, ?2) RETURNING id"},
       {&update_data_, "UPDATE chunk_data SET x16=?2, raw=?3 WHERE id=?1"},
       {&attempts_, "SELECT DISTINCT attempt FROM chunk WHERE run=?1"},
-      {&range_, chunk + "WHERE run=?1 AND attempt=?2 AND first_step<=?4 AND last_step>=?3 "
-                        "ORDER BY first_step"},
+      // From the chunk that may cover the first step on: those before are not looked at.
+      {&range_, chunk + "WHERE run=?1 AND attempt=?2 AND first_step<=?4 AND last_step>=?3 AND "
+                        "first_step>=coalesce((SELECT max(first_step) FROM chunk WHERE run=?1 "
+                        "AND attempt=?2 AND first_step<=?3), 0) ORDER BY first_step"},
       {&raw_, "SELECT raw FROM chunk_data WHERE id=?1"},
       {&x16_, "SELECT x16 FROM chunk_data WHERE id=?1"},
   };
@@ -90,11 +92,7 @@ Status SqliteTelemetryStore::prepare() {
 // ---- writing ----------------------------------------------------------------------------------
 
 Status SqliteTelemetryStore::append(const std::vector<model::TelemetryFrame>& frames) {
-  ODT_TRY(db_->begin());
-  before_.clear();
-  closing_.clear();
-  log_.clear();
-  forgotten_ = 0;
+  ODT_TRY(begin_write());
   Status status = append_all(frames);
   if (status.ok()) status = db_->commit();
   if (status.ok()) {
@@ -104,6 +102,16 @@ Status SqliteTelemetryStore::append(const std::vector<model::TelemetryFrame>& fr
   db_->rollback();
   undo();
   return status;
+}
+
+// What undo() and settle() go by is of this transaction alone.
+Status SqliteTelemetryStore::begin_write() {
+  ODT_TRY(db_->begin());
+  before_.clear();
+  closing_.clear();
+  log_.clear();
+  forgotten_ = 0;
+  return {};
 }
 
 Status SqliteTelemetryStore::append_all(const std::vector<model::TelemetryFrame>& frames) {

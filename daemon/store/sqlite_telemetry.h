@@ -70,6 +70,7 @@ class SqliteTelemetryStore final : public TelemetryStore {
   Status move_old_run(Number run);
 
   // sqlite_telemetry.cpp: writing.
+  Status begin_write();
   Status append_all(const std::vector<model::TelemetryFrame>& frames);
   Status append_one(const model::TelemetryFrame& frame);
   Status write_log();
@@ -96,6 +97,8 @@ class SqliteTelemetryStore final : public TelemetryStore {
   Result<std::vector<std::uint32_t>> attempts_of(Number run, std::uint32_t attempt);
   Result<std::vector<Chunk>> chunks_in(Number run, std::uint32_t attempt, std::uint32_t first,
                                        std::uint32_t last);
+  // Where a part of the attempt ends that begins with the range and has about max_frames.
+  Result<std::uint32_t> part_end(Number run, std::uint32_t attempt, const Range& range);
   Result<Points> raw_of(const Chunk& chunk);
   Result<Rollup> small_windows_of(const Chunk& chunk, const std::vector<std::size_t>& wanted);
   const Points& open_of(Number run, std::uint32_t attempt) const;
@@ -129,9 +132,10 @@ class SqliteTelemetryStore final : public TelemetryStore {
   std::map<std::pair<BoardUid, std::uint64_t>, std::uint32_t> sources_;
   std::map<std::uint32_t, Source> source_names_;
   std::map<LineKey, Line> lines_;
+  std::map<Uuid, std::uint64_t> cuts_;  // Part::cuts
   std::int64_t next_log_ = 1, first_log_ = 0;
   Number next_run_ = 1;
-  // One append under way.
+  // One transaction under way.
   std::map<LineKey, Before> before_;
   std::vector<Closing> closing_;
   std::vector<LogEntry> log_;

@@ -139,10 +139,7 @@ Result<std::uint64_t> SqliteTelemetryStore::thin(const Uuid& id) {
   ODT_ASSIGN(const Number run, run_number(id, false));
   if (run == 0) return 0;
   ODT_ASSIGN(const Use before, use(id));
-  ODT_TRY(db_->begin());
-  before_.clear();
-  closing_.clear();
-  log_.clear();
+  ODT_TRY(begin_write());
   Status status;
   for (const auto& [key, line] : lines_)
     if (key.first == run && !line.open.rows.empty() && status.ok())
@@ -160,6 +157,7 @@ Result<std::uint64_t> SqliteTelemetryStore::thin(const Uuid& id) {
   }
   cached_data_ = 0;
   settle();
+  ++cuts_[id];
   return before.raw_bytes;
 }
 
@@ -179,6 +177,7 @@ Result<std::uint64_t> SqliteTelemetryStore::erase(const Uuid& id) {
   std::erase_if(lines_, [&](const auto& line) { return line.first.first == run; });
   runs_.clear();
   cached_data_ = 0;
+  ++cuts_[id];
   return gone.raw_frames + gone.thinned_frames;
 }
 

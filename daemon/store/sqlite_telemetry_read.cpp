@@ -178,24 +178,35 @@ Result<TelemetryStore::Frames> SqliteTelemetryStore::read_newest(
   return out;
 }
 
+Result<std::uint32_t> SqliteTelemetryStore::part_end(Number run, std::uint32_t attempt,
+                                                     const Range& range) {
+  std::uint32_t end = range.last_step;
+  std::uint64_t records = 0;
+  range_.bind(1, run).bind(2, attempt).bind(3, range.first_step).bind(4, range.last_step);
+  while (true) {
+    ODT_ASSIGN(const bool more, range_.step());
+    if (!more) break;
+    if (range_.column_int(5) == 0) records += static_cast<std::uint64_t>(range_.column_int(3));
+    if (records < range.max_frames) continue;
+    end = std::min(end, static_cast<std::uint32_t>(range_.column_int(2)));
+    break;
+  }
+  range_.reset();
+  return end;
+}
+
 Result<TelemetryStore::Part> SqliteTelemetryStore::read_part(const Range& range) {
   Part out;
   out.next_step = std::uint64_t{kLastStep} + 1;
+  if (const auto cuts = cuts_.find(range.run); cuts != cuts_.end()) out.cuts = cuts->second;
   ODT_ASSIGN(const Number run, run_number(range.run, false));
   if (run == 0) return out;
   ODT_ASSIGN(const std::vector<std::uint32_t> attempts, attempts_of(run, range.attempt));
   // The part ends where every attempt's next chunk has enough before it.
   std::uint32_t end = range.last_step;
   for (const std::uint32_t attempt : attempts) {
-    ODT_ASSIGN(const std::vector<Chunk> chunks,
-               chunks_in(run, attempt, range.first_step, range.last_step));
-    std::uint64_t records = 0;
-    for (const Chunk& chunk : chunks) {
-      if (!chunk.thinned) records += chunk.records;
-      if (records < range.max_frames) continue;
-      end = std::min(end, chunk.last);
-      break;
-    }
+    ODT_ASSIGN(const std::uint32_t enough, part_end(run, attempt, range));
+    end = std::min(end, enough);
   }
   ODT_ASSIGN(Frames frames, read({range.run, range.attempt, range.first_step, end, kLastStep}));
   out.frames = std::move(frames.frames);

@@ -117,9 +117,10 @@ struct Delete {
   std::string key;
 };
 
-// Delete with undo, for kTrashKinds: the thing leaves every list and its key is free, but Untrash
-// brings it back until Purge. FAILED_PRECONDITION <KIND>_IN_USE: used by an active run; a model by
-// snapshots or any run; a dataset by any run. etag: as in Batch. Event: Deleted.
+// Delete with undo, for boards, models, datasets, snapshots and runs: the thing leaves every list
+// and its key is free, but Untrash brings it back until Purge. FAILED_PRECONDITION <KIND>_IN_USE:
+// used by an active run; a model by snapshots or any run; a dataset by any run. etag: as in Batch.
+// Event: Deleted.
 struct Trash {
   std::string kind;
   std::string key;
@@ -132,12 +133,14 @@ struct Untrash {
   std::string key;
 };
 // For good, with what hangs on it (a run's events and epochs, samples derived of a dataset or
-// model). NOT_FOUND: not in the trash. No event.
+// model). A run's telemetry has to be erased before: afterwards nothing names it. NOT_FOUND: not
+// in the trash. No event.
 struct Purge {
   std::string kind;
   std::string key;
 };
-inline constexpr const char* kTrashKinds[] = {"board", "model", "dataset", "snapshot", "run"};
+// Trash that is older goes by itself.
+inline constexpr std::int64_t kTrashKeptUs = 30LL * 24 * 3600 * 1'000'000;
 
 using Change =
     std::variant<PutBoard, PutPort, PutModel, PutDataset, PutSnapshot, PutEvaluation, PutJob,
@@ -287,6 +290,9 @@ class TelemetryStore {
   struct Part {
     std::vector<model::TelemetryFrame> frames;
     std::uint64_t next_step = 0;  // the range's rest begins here; past 2^32: there is none
+    // Of the run, by thin and erase since the start: where it is another than a part before had,
+    // there are records missing between them.
+    std::uint64_t cuts = 0;
   };
   virtual Result<Part> read_part(const Range& range) = 0;
   virtual Result<SeriesAnswer> series(const SeriesQuery& query) = 0;

@@ -211,9 +211,10 @@ struct TelemetryThread::Impl {
   }
 
   bool due() const {
-    return stopping || !calls.empty() || !reads.empty() || !lost.empty() ||
-           (frames.size() >= kTelemetryBatch && !full);
+    return stopping || !calls.empty() || !reads.empty() || !lost.empty() || batch_ready();
   }
+  // A full disk is asked again at write_time() only.
+  bool batch_ready() const { return frames.size() >= kTelemetryBatch && !full; }
   Clock::time_point write_time() const { return full ? retry : first_frame + kTelemetryDelay; }
 
   void run_reads(std::unique_lock<std::mutex>& lock) {
@@ -230,7 +231,7 @@ struct TelemetryThread::Impl {
       if (!due()) work.wait_until(lock, write_time(), [&] { return due(); });
       if (!reads.empty()) {
         run_reads(lock);
-        const bool others = stopping || !calls.empty() || frames.size() >= kTelemetryBatch;
+        const bool others = stopping || !calls.empty() || batch_ready();
         if (!others && Clock::now() < write_time()) continue;
       }
       const auto waiting = std::exchange(calls, {});

@@ -149,7 +149,7 @@ class TelemetryThread {
   // Any thread. `on_error` (store thread): DATA_LOSS for a diverged frame, RESOURCE_EXHAUSTED
   // (quota, disk, or the queue was full and the frame the oldest).
   void append(model::TelemetryFrame frame, std::function<void(Status)> on_error = {});
-  // `done` (store thread) when all frames appended before are durable or refused.
+  // `done` (store thread) when all frames appended before are durable, refused, or wait for room.
   void flush(std::function<void()> done);
   std::uint64_t dropped() const;  // frames lost to a full queue
   struct Refused {
@@ -157,9 +157,11 @@ class TelemetryThread {
     bool full_now = false;     // the disk or the quota is full: frames wait in the queue
   };
   Refused refused() const;
-  // Runs `fn` soon, before frames that are still due. False: stopped.
+  // Runs `fn` before what is queued: it may not see the newest frames. False: stopped, fn will not
+  // run.
   bool read(std::function<void(TelemetryStore&)> fn);
-  // Frames appended before are written first. False: stopped.
+  // Frames appended before are written first, where there is room for them; what post was given
+  // earlier runs earlier. Never blocks: there is no limit. False: stopped, fn will not run.
   bool post(std::function<void(TelemetryStore&)> fn);
   template <typename F>
   auto call(F&& fn) -> asio::awaitable<std::invoke_result_t<F, TelemetryStore&>> {

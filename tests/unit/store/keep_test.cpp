@@ -9,6 +9,7 @@
 #include "store/disk_guard.h"
 #include "store/durable_file.h"
 #include "store/fs_blob_store.h"
+#include "store/memory_store.h"
 #include "store/sqlite_store.h"
 #include "store_fixture.h"
 
@@ -52,8 +53,13 @@ class KeepTest : public testing::Test {
   }
   void TearDown() override { close(); }
   void append(const Uuid& run, std::uint32_t first, std::uint32_t last) {
-    for (std::uint32_t step = first; step <= last; ++step)
+    for (std::uint32_t step = first; step <= last; ++step) {
       telemetry_->append(wild_frame(run, step));
+      // No more than the queue takes, however slow the machine is.
+      if (step % 10'000 == 0) {
+        EXPECT_TRUE(telemetry_->call_sync([](TelemetryStore& s) { return s.room(); }).ok());
+      }
+    }
   }
   std::uint32_t stored(const Uuid& run) {
     return telemetry_->call_sync([run](TelemetryStore& s) { return s.read({run}); })->total;
@@ -105,6 +111,99 @@ TEST_F(KeepTest, OldestUnpinnedRunsGiveTheirRawRecordsWhenRoomIsShort) {
   int warnings = 0;
   for (const auto& event : *warned) warnings += std::holds_alternative<model::Warning>(event.body);
   EXPECT_GE(warnings, 1);
+}
+
+// Counts how often runs are asked for.
+class CountingTelemetry final : public MemoryTelemetryStore {
+ public:
+  using MemoryTelemetryStore::MemoryTelemetryStore;
+  Result<Use> use(const Uuid& run) override {
+    ++asked;
+    return MemoryTelemetryStore::use(run);
+  }
+  int asked = 0;
+};
+
+TEST_F(KeepTest, ThinningThatFoundTooLittleIsTriedAgainLater) {
+  open(dir_.path(), 1 << 30);
+  auto store = std::make_unique<CountingTelemetry>(100);
+  CountingTelemetry& counting = *store;
+  telemetry_ = std::make_unique<TelemetryThread>(std::move(store));
+  const model::Run old = finished_run(1, false);
+  append(old.id, 1, 5);
+  const Uuid live = new_uuid();
+  append(live, 1, 92);
+  ASSERT_EQ(stored(live), 92u);
+  DiskGuard guard(dir_.path(), *control_, *telemetry_, *blobs_, clock_, {0});
+  guard.check();
+  EXPECT_EQ(stored(old.id), 0u);
+  const int once = counting.asked;
+  EXPECT_GT(once, 0);
+  for (int i = 0; i < 20; ++i) {
+    clock_.time_us += 2'000'000;
+    guard.check();
+  }
+  EXPECT_EQ(counting.asked, once);  // 40 s
+  clock_.time_us += 20'000'000;
+  guard.check();
+  EXPECT_EQ(counting.asked, 2 * once);
+  close();
+}
+
+// Erasing fails for one run; tells which runs were in the trash when theirs was erased.
+class StubbornTelemetry final : public MemoryTelemetryStore {
+ public:
+  explicit StubbornTelemetry(ControlThread& control) : control_(control) {}
+  Result<std::uint64_t> erase(const Uuid& run) override {
+    const auto item =
+        control_.call_sync([run](ControlStore& s) { return s.trash_item("run", run.str()); });
+    if (item.ok()) erased_in_trash.insert(run);
+    if (run == refused) return absl::ResourceExhaustedError("no room to erase");
+    return MemoryTelemetryStore::erase(run);
+  }
+  Uuid refused;
+  std::set<Uuid> erased_in_trash;
+
+ private:
+  ControlThread& control_;
+};
+
+TEST_F(KeepTest, RunLeavesTheTrashAfterItsTelemetryAndAloneWhereThatFails) {
+  open(dir_.path(), 1 << 30);
+  auto store = std::make_unique<StubbornTelemetry>(*control_);
+  StubbornTelemetry& stubborn = *store;
+  telemetry_ = std::make_unique<TelemetryThread>(std::move(store));
+  const model::Run a = finished_run(1, false), b = finished_run(2, false);
+  stubborn.refused = a.id;
+  for (const model::Run& run : {a, b}) {
+    append(run.id, 1, 20);
+    ASSERT_TRUE(control_
+                    ->call_sync([&](ControlStore& s) {
+                      return s.commit(batch_of(Trash{"run", run.id.str()})).status();
+                    })
+                    .ok());
+  }
+  const auto left = [&] {
+    return control_->call_sync([](ControlStore& s) { return s.trash({}); })->items;
+  };
+  DiskGuard guard(dir_.path(), *control_, *telemetry_, *blobs_, clock_, {0});
+  clock_.time_us += kTrashKeptUs - 1;
+  guard.check();
+  EXPECT_EQ(left().size(), 2u);
+  clock_.time_us += 3600LL * 1'000'000;
+  guard.check();
+  EXPECT_EQ(stubborn.erased_in_trash, (std::set<Uuid>{a.id, b.id}));
+  ASSERT_EQ(left().size(), 1u);
+  EXPECT_EQ(left()[0].key, a.id.str());
+  EXPECT_EQ(stored(a.id), 20u);
+  EXPECT_EQ(stored(b.id), 0u);
+  // With its time to come again it goes too.
+  stubborn.refused = {};
+  clock_.time_us += 3600LL * 1'000'000;
+  guard.check();
+  EXPECT_TRUE(left().empty());
+  EXPECT_EQ(stored(a.id), 0u);
+  close();
 }
 
 TEST_F(KeepTest, FullDiskIsSaidAndNothingIsLostWhenRoomComesBack) {
@@ -190,6 +289,31 @@ TEST_F(KeepTest, BackupIsWholeAndRestoresIntoANewEpoch) {
     EXPECT_FALSE(fs::exists(nowhere + ".restore-tmp"));
   }
   EXPECT_TRUE(absl::IsNotFound(restore_backup(dir_.file("none"), dir_.file("x")).status()));
+}
+
+TEST_F(KeepTest, BackupThatCannotReadABlobFails) {
+  open(dir_.path(), 1 << 30);
+  const Hash blob = *blobs_->put("weights"), freed = *blobs_->put("freed while it reads");
+  const auto path = blobs_->path(blob), gone = blobs_->path(freed);
+  auto reader = BackupReader::open(dir_.path());
+  ASSERT_TRUE(reader.ok());
+  fs::remove(*gone);
+  const auto all = (*reader)->read(std::size_t{1} << 30);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_NE(all->find("weights"), std::string::npos);
+  reader->reset();
+  fs::remove(*path);
+  fs::create_directory(*path);
+  const Status folder = BackupReader::open(dir_.path()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(folder)) << folder;
+  EXPECT_NE(folder.message().find(*path), std::string::npos) << folder;
+  fs::remove_all(dir_.file("blobs"));
+  std::ofstream(dir_.file("blobs")) << "no folder";
+  const Status walk = BackupReader::open(dir_.path()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(walk)) << walk;
+  EXPECT_NE(walk.message().find("blobs"), std::string::npos) << walk;
+  for (const auto& entry : fs::directory_iterator(dir_.path()))
+    EXPECT_EQ(entry.path().filename().string().find("backup.tmp-"), std::string::npos);
 }
 
 }  // namespace

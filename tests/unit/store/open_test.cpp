@@ -92,6 +92,20 @@ TEST(OpenStores, StartsWithoutATelemetryFile) {
   EXPECT_TRUE(stores->telemetry->append({frame_of(new_uuid(), 1)}).ok());
 }
 
+TEST(OpenStores, WhatAKilledBackupLeftIsRemoved) {
+  TempDir dir;
+  FakeClock clock;
+  ASSERT_TRUE(open_stores(dir.path(), clock).ok());
+  fs::create_directories(dir.file("backup.tmp-0123/x"));
+  std::ofstream(dir.file("backup.tmp-0123/control.db")) << "copy";
+  std::ofstream(dir.file("mine-backup.tmp-")) << "kept";
+  const auto stores = open_stores(dir.path(), clock);
+  ASSERT_TRUE(stores.ok()) << stores.status();
+  EXPECT_TRUE(stores->warnings.empty());
+  EXPECT_FALSE(fs::exists(dir.file("backup.tmp-0123")));
+  EXPECT_TRUE(fs::exists(dir.file("mine-backup.tmp-")));
+}
+
 // SQLite would begin a new store in it, and all runs and boards would seem never to have been.
 TEST(OpenStores, AnEmptiedControlFileIsRefused) {
   TempDir dir;

@@ -268,5 +268,37 @@ TEST(TelemetryThread, FullStoreTellsEveryFrame) {
   EXPECT_TRUE(absl::IsResourceExhausted(errors[0]));
 }
 
+// Has no room until told; counts the attempts.
+class NoRoom final : public MemoryTelemetryStore {
+ public:
+  Status append(const std::vector<model::TelemetryFrame>& frames) override {
+    ++attempts;
+    if (!room) return absl::ResourceExhaustedError("no room");
+    return MemoryTelemetryStore::append(frames);
+  }
+  std::atomic<bool> room{false};
+  std::atomic<int> attempts{0};
+};
+
+TEST(TelemetryThread, ReadsDoNotMakeAFullStoreTryAgain) {
+  auto store = std::make_unique<NoRoom>();
+  NoRoom& full = *store;
+  TelemetryThread telemetry(std::move(store));
+  const Uuid run = new_uuid();
+  for (std::uint32_t step = 1; step <= 5000; ++step) telemetry.append(frame_of(run, step));
+  while (!telemetry.refused().full_now) std::this_thread::yield();
+  const int before = full.attempts;
+  for (int i = 0; i < 1000; ++i) {
+    std::promise<void> done;
+    telemetry.read([&](TelemetryStore&) { done.set_value(); });
+    done.get_future().wait();
+  }
+  // One a second at most, however slow the machine is.
+  EXPECT_LT(full.attempts - before, 500);
+  full.room = true;
+  const auto frames = telemetry.call_sync([run](TelemetryStore& s) { return s.read({run}); });
+  EXPECT_EQ(frames->total, 5000u);
+}
+
 }  // namespace
 }  // namespace odt::store

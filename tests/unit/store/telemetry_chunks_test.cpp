@@ -1,4 +1,6 @@
 // Chunks, rollups and series: both telemetry stores against plain arithmetic on the records.
+#include <sqlite3.h>
+
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -260,6 +262,63 @@ TEST_P(ChunksTest, PartsGoThroughTheWholeRun) {
   }
   ASSERT_EQ(steps.size(), 2000u);
   EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
+}
+
+TEST_P(ChunksTest, PartsTellThatRecordsWentBetweenThem) {
+  append(1, 1, 1300);
+  const Uuid other = new_uuid();
+  ASSERT_TRUE(store_->append({frame_of(other, 1)}).ok());
+  const auto cuts = [&] { return store_->read_part({run_, 0, 0, 0xFFFFFFFF, 300})->cuts; };
+  const std::uint64_t before = cuts();
+  ASSERT_TRUE(store_->thin(other).ok());
+  ASSERT_TRUE(store_->erase(other).ok());
+  EXPECT_EQ(cuts(), before);
+  ASSERT_TRUE(store_->thin(run_).ok());
+  const std::uint64_t thinned = cuts();
+  EXPECT_NE(thinned, before);
+  ASSERT_TRUE(store_->erase(run_).ok());
+  EXPECT_NE(cuts(), thinned);
+}
+
+// Steps of SQLite's machine while fn runs, in every database opened from now on.
+class SqliteWork {
+ public:
+  SqliteWork() { sqlite3_auto_extension(reinterpret_cast<void (*)()>(&opened)); }
+  ~SqliteWork() { sqlite3_reset_auto_extension(); }
+  template <typename F>
+  static int of(F fn) {
+    steps_ = 0;
+    fn();
+    return steps_;
+  }
+
+ private:
+  static int opened(sqlite3* db, char**, const void*) {
+    sqlite3_progress_handler(
+        db, 1, [](void*) { return ++steps_, 0; }, nullptr);
+    return SQLITE_OK;
+  }
+  static inline int steps_ = 0;
+};
+
+TEST_P(ChunksTest, PartsOfALongRunCostTheSameWhereverTheyAre) {
+  if (!GetParam()) return;
+  append(1, 1, 256 * 100);
+  const SqliteWork work;
+  open();
+  const auto cost = [&](std::uint32_t first) {
+    return SqliteWork::of([&] {
+      const auto part = store_->read_part({run_, 0, first, 0xFFFFFFFF, 300});
+      ASSERT_TRUE(part.ok());
+      EXPECT_GE(part->frames.size(), 300u);
+    });
+  };
+  const int at_start = cost(0), in_the_middle = cost(256 * 50), near_the_end = cost(256 * 96);
+  EXPECT_GT(at_start, 0);
+  EXPECT_LT(at_start, 2 * near_the_end);
+  EXPECT_LT(in_the_middle, 2 * near_the_end);
+  EXPECT_LT(near_the_end, 2 * at_start);
+  store_.reset();
 }
 
 TEST_P(ChunksTest, ThinnedRunsKeepTheirRollups) {

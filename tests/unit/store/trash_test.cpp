@@ -191,8 +191,7 @@ TEST_P(TrashTest, BlobsGoWhenNothingNamesThemAnyMore) {
   EXPECT_TRUE(store_->named_hashes()->contains(freed));  // still to be restored
   EXPECT_FALSE(store_->named_hashes({{"dataset", a.id.str()}})->contains(freed));
   const auto item = store_->trash_item("dataset", a.id.str());
-  std::map<Hash, std::int64_t> candidates;
-  for (const Hash& hash : item->blobs) candidates[hash] = item->trashed_time_us;
+  const auto candidates = candidates_of({*item});
   put(Purge{"dataset", a.id.str()});
   const auto named = store_->named_hashes();
   EXPECT_EQ(collect_garbage(**blobs, *named, candidates, clock_.time_us, true)->bytes, 1000u);
@@ -222,6 +221,47 @@ TEST_P(TrashTest, WhatHangsOnAThingIsLeftOutWithIt) {
   put(Purge{"dataset", a.id.str()});
   EXPECT_EQ(*supposed, *store_->named_hashes());
   EXPECT_FALSE(supposed->contains(derived.train));
+}
+
+TEST_P(TrashTest, PurgeTakesOnlyWhatIsStillInTheTrashAsItWas) {
+  const std::int64_t time = clock_.time_us;
+  for (const int n : {1, 2, 3, 4}) put(PutModel{model_of(n)});
+  const auto key = [](int n) { return model_of(n).hash.str(); };
+  for (const int n : {1, 2, 3}) put(Trash{"model", key(n)});
+  clock_.time_us += 10;
+  put(Trash{"model", key(4)});
+  auto items = trash_before(*store_, time);
+  ASSERT_TRUE(items.ok());
+  ASSERT_EQ(items->size(), 3u);
+  put(Untrash{"model", key(2)});
+  put(Untrash{"model", key(3)});
+  put(Trash{"model", key(3)});  // anew: its time begins again
+  const auto purged = purge_rows(*store_, *items, {});
+  ASSERT_TRUE(purged.ok()) << purged.status();
+  ASSERT_EQ(purged->size(), 1u);
+  EXPECT_EQ(purged->front().key, key(1));
+  EXPECT_TRUE(store_->model(model_of(2).hash).ok());
+  EXPECT_EQ(store_->trash({})->items.size(), 2u);
+}
+
+TEST(GarbageTest, CandidatesHaveTheLatestTime) {
+  TrashItem early, late;
+  early.blobs = late.blobs = {sha256("shared")};
+  early.trashed_time_us = 10;
+  late.trashed_time_us = 20;
+  EXPECT_EQ(candidates_of({late, early}).at(sha256("shared")), 20);
+}
+
+TEST(GarbageTest, DryRunCountsTheRecordsThatErasingTakes) {
+  MemoryTelemetryStore telemetry;
+  const Uuid run = new_uuid();
+  ASSERT_TRUE(telemetry.append({frame_of(run, 1), frame_of(run, 2)}).ok());
+  TrashItem item;
+  item.kind = "run";
+  item.key = run.str();
+  EXPECT_EQ(*erase_telemetry_of(item, telemetry, true), 2u);
+  EXPECT_EQ(*erase_telemetry_of(item, telemetry), 2u);
+  EXPECT_EQ(telemetry.use(run)->raw_frames, 0u);
 }
 
 TEST(GarbageTest, BlobThatSomebodyAskedForMeanwhileStays) {

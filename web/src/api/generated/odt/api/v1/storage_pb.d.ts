@@ -942,7 +942,7 @@ export declare const StorageService: GenService<{
     output: typeof GetStorageResponseSchema;
   },
   /**
-   * Deletes with undo: the thing is in no list any more and its name is free, but Restore brings it back until it is
+   * Deletes with undo: the thing is in no list any more and its name is free, but Untrash brings it back until it is
    * purged (by Purge, or by itself after 30 days). kind: "board", "model", "dataset", "snapshot", "run".
    * Errors: FAILED_PRECONDITION <KIND>_IN_USE (text: used by what), NOT_FOUND.
    *
@@ -1021,6 +1021,7 @@ export declare const StorageService: GenService<{
   },
   /**
    * Every raw record of a run as text, in order of steps.
+   * Errors: ABORTED TELEMETRY_THINNED, NOT_FOUND: the run was thinned or purged meanwhile; what came is not the whole.
    *
    * @generated from rpc odt.api.v1.StorageService.ExportTelemetry
    */
