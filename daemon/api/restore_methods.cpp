@@ -4,6 +4,8 @@
 
 #include "api/weights_parts.h"
 #include "base/label_query.h"
+#include "model/setting_rules.h"
+#include "training/reason.h"
 
 namespace odt::api {
 namespace {
@@ -13,12 +15,6 @@ using training::FleetControl;
 constexpr std::size_t kMaxBoards = 10'000;
 constexpr std::uint32_t kDefaultWrong = 100, kMaxWrong = 1000;
 constexpr std::size_t kWrongBytes = 12;  // index, label, said
-
-std::string status_name(model::BoardStatus status) {
-  const std::string name = v1::BoardStatus_Name(static_cast<v1::BoardStatus>(status));
-  const std::string prefix = "BOARD_STATUS_";
-  return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
-}
 
 // Boards that the query holds for and those named, each once, by name.
 Result<std::vector<BoardUid>> cohort_of(const Deps& deps, const v1::RestoreCohortRequest& request) {
@@ -31,12 +27,7 @@ Result<std::vector<BoardUid>> cohort_of(const Deps& deps, const v1::RestoreCohor
     const auto mine = std::find(named.begin(), named.end(), board.uid);
     const bool asked = mine != named.end();
     if (asked) named.erase(mine);
-    if (!asked &&
-        (query.empty() || !query.matches(board.labels, {{"name", board.name},
-                                                        {"place", board.place},
-                                                        {"type", board.board_type},
-                                                        {"core", board.core},
-                                                        {"status", status_name(board.status)}})))
+    if (!asked && (query.empty() || !query.matches(board.labels, model::query_fields(board))))
       continue;
     out.push_back(board.uid);
   }
@@ -50,12 +41,6 @@ Result<std::vector<BoardUid>> cohort_of(const Deps& deps, const v1::RestoreCohor
   return out;
 }
 
-model::Reason reason_of_status(const Status& status) {
-  model::Reason reason{reason_of(status), std::string(status.message()), remedy_of(status)};
-  if (reason.code.empty()) reason.code = absl::StatusCodeToString(status.code());
-  return reason;
-}
-
 v1::BoardRestore to_restore(const FleetControl::Restored& one) {
   v1::BoardRestore out;
   out.set_board_uid(one.uid.str());
@@ -63,7 +48,7 @@ v1::BoardRestore to_restore(const FleetControl::Restored& one) {
                                                 : v1::BoardRestore::OUTCOME_REFUSED)
                   : one.held       ? v1::BoardRestore::OUTCOME_HELD_IT
                                    : v1::BoardRestore::OUTCOME_DONE);
-  if (!one.status.ok()) *out.mutable_reason() = to_proto(reason_of_status(one.status));
+  if (!one.status.ok()) *out.mutable_reason() = to_proto(training::reason_from(one.status));
   if (!one.saved.is_zero()) out.set_saved(one.saved.str());
   if (one.nvm) out.set_nvm_sequence(one.nvm->sequence);
   return out;

@@ -1,7 +1,8 @@
 #include "campaign/account.h"
 
 #include <algorithm>
-#include <map>
+
+#include "campaign/epochs.h"
 
 namespace odt::campaign {
 
@@ -10,13 +11,8 @@ Accounting account(const model::Run& run, const model::Model& model,
   std::vector<const model::LayerInfo*> trained;
   for (const auto& layer : model.layers)
     if (layer.trainable) trained.push_back(&layer);
-  std::map<std::uint32_t, const model::EpochResult*> newest;
-  for (const auto& e : epochs) {
-    const model::EpochResult*& at = newest[e.epoch];
-    if (at == nullptr || at->attempt <= e.attempt) at = &e;
-  }
   Accounting out;
-  for (const auto& [number, e] : newest) {
+  for (const auto& [number, e] : newest_epochs(epochs)) {
     AccountedEpoch& a = out.epochs.emplace_back();
     a.epoch = e->epoch;
     a.attempt = e->attempt;

@@ -6,18 +6,14 @@
 #include <set>
 
 #include "campaign/plan.h"
+#include "data/order.h"
 #include "model/device.h"
+#include "training/reason.h"
 
 namespace odt::campaign {
 namespace {
 
 using model::CampaignKind;
-
-model::Reason reason_from(const Status& status) {
-  model::Reason out{reason_of(status), std::string(status.message()), remedy_of(status)};
-  if (out.code.empty()) out.code = absl::StatusCodeToString(status.code());
-  return out;
-}
 
 const model::Board* find_board(const training::FleetView& view, const BoardUid& uid) {
   for (const auto& b : view.boards)
@@ -56,9 +52,8 @@ Result<Timings> read_timings(store::ControlStore& store, const Hash& model,
     if (run.spec.model_hash != model || run.state != model::RunState::kSucceeded) continue;
     const std::string board = run.spec.board_uid.str();
     if (out.by_board.count(board) != 0) continue;
-    ODT_ASSIGN(const auto epochs, store.epochs(run.id));
-    if (epochs.empty() || epochs.back().step_us == 0) continue;
-    const Timing t{epochs.back().step_us, run.effective.batch.value_or(0)};
+    if (run.timing.step_us == 0) continue;
+    const Timing t{run.timing.step_us, run.effective.batch.value_or(0)};
     out.by_board[board] = t;
     if (const auto type = type_of.find(board); type != type_of.end())
       out.by_type.try_emplace(type->second, t);
@@ -68,7 +63,7 @@ Result<Timings> read_timings(store::ControlStore& store, const Hash& model,
 
 std::uint32_t steps_of(const model::CampaignUnit& u, std::uint32_t samples, std::uint32_t batch) {
   if (batch == 0) return 0;
-  return (samples + batch - 1) / batch * u.hyper.epochs.value_or(10);
+  return data::steps_per_epoch(samples, batch) * u.hyper.epochs.value_or(10);
 }
 
 // Boards that differ in nothing that a check looks at.
@@ -200,7 +195,7 @@ asio::awaitable<Result<std::vector<BoardCheck>>> check_boards(
       u.board = uid;
       const auto run = co_await dry_run(env, c, u);
       if (!run.ok()) {
-        check.refusal = reason_from(run.status());
+        check.refusal = training::reason_from(run.status());
         if (sweep) check.refusal.text = absl::StrCat("trial ", u.trial, ": ", check.refusal.text);
         continue;
       }

@@ -1,7 +1,8 @@
 #include "campaign/divergence.h"
 
 #include <algorithm>
-#include <map>
+
+#include "campaign/epochs.h"
 
 namespace odt::campaign {
 namespace {
@@ -27,23 +28,12 @@ Difference differ(const model::TelemetryFrame& x, const model::TelemetryFrame& y
   return {};
 }
 
-// The newest attempt's record of each epoch.
-std::map<std::uint32_t, const model::EpochResult*> by_epoch(
-    const std::vector<model::EpochResult>& epochs) {
-  std::map<std::uint32_t, const model::EpochResult*> out;
-  for (const auto& e : epochs) {
-    const model::EpochResult*& at = out[e.epoch];
-    if (at == nullptr || at->attempt <= e.attempt) at = &e;
-  }
-  return out;
-}
-
 }  // namespace
 
 model::TwinResult compare(const Recorded& a, const Recorded& b) {
   model::TwinResult out;
   out.what = What::kEqual;
-  const auto ea = by_epoch(a.epochs), eb = by_epoch(b.epochs);
+  const auto ea = newest_epochs(a.epochs), eb = newest_epochs(b.epochs);
   std::uint32_t state_step = 0;
   for (const auto& [number, epoch] : ea) {
     const auto it = eb.find(number);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "campaign/plan.h"
+#include "training/reason.h"
 
 namespace odt::campaign {
 namespace {
@@ -17,12 +18,6 @@ using std::chrono::milliseconds;
 
 constexpr auto kLook = milliseconds(1000);  // where no event comes
 constexpr std::uint32_t kMostTries = 2;     // of a trial whose board was lost
-
-model::Reason reason_of_status(const Status& status) {
-  model::Reason out{reason_of(status), std::string(status.message()), remedy_of(status)};
-  if (out.code.empty()) out.code = absl::StatusCodeToString(status.code());
-  return out;
-}
 
 bool lost_board(const model::Reason& reason) {
   return reason.code == "RESUME_DEADLINE" || reason.code == "BOARD_UNSTABLE" ||
@@ -368,7 +363,7 @@ asio::awaitable<void> Driver::create_run(Unit& u) {
     trouble_[u.index].again_us = env_.clock.now_us() + 1'000'000;
     co_return;
   }
-  end_unit(u, UnitState::kFailed, reason_of_status(run.status()));
+  end_unit(u, UnitState::kFailed, training::reason_from(run.status()));
 }
 
 asio::awaitable<Status> Driver::steer(Unit& u, const model::Run& run) {
@@ -445,7 +440,7 @@ bool Driver::board_online(const BoardUid& uid) const {
   return false;
 }
 
-bool Driver::start(Unit& u, const BoardUid& board) {
+void Driver::start(Unit& u, const BoardUid& board) {
   u.board = board;
   u.state = UnitState::kRunning;
   u.reason = {};
@@ -453,7 +448,6 @@ bool Driver::start(Unit& u, const BoardUid& board) {
   u.end_time_us = 0;
   if (w_.c.spec.kind != CampaignKind::kRollout) u.run_id = new_uuid();
   touch(u);
-  return true;
 }
 
 bool Driver::start_units() {
@@ -466,7 +460,8 @@ bool Driver::start_units() {
   for (Unit& u : w_.units) {
     if (slots == 0) break;
     if (u.state != UnitState::kPending || u.round > w_.c.round) continue;
-    any = start(u, u.board);
+    start(u, u.board);
+    any = true;
     --slots;
   }
   return any;
@@ -488,7 +483,8 @@ bool Driver::give_out_trials(std::uint32_t slots) {
       return !taken && board_online(b);
     });
     if (free == w_.c.boards.end()) break;
-    any = start(u, *free);
+    start(u, *free);
+    any = true;
     --slots;
   }
   return any;

@@ -102,7 +102,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
   asio::awaitable<Status> steer(Unit& unit, const model::Run& run);
   void settle(Unit& unit, const model::Run& run);
   bool start_units();
-  bool start(Unit& unit, const BoardUid& board);
+  void start(Unit& unit, const BoardUid& board);
   bool give_out_trials(std::uint32_t slots);
   bool skip_pending(const char* code, const std::string& text);
   bool board_online(const BoardUid& uid) const;

@@ -6,6 +6,7 @@
 
 #include "campaign/driver.h"
 #include "campaign/plan.h"
+#include "training/reason.h"
 
 namespace odt::campaign {
 namespace {
@@ -117,8 +118,7 @@ void Driver::stage_done(Unit& u, Status status) {
   t.again_us = now + kAgainUs;
   const auto patience = std::int64_t{w_.c.spec.resume_deadline_s} * 1'000'000;
   if (passing(status) && now - t.since_us < patience) return;
-  model::Reason reason{reason_of(status), std::string(status.message()), remedy_of(status)};
-  if (reason.code.empty()) reason.code = absl::StatusCodeToString(status.code());
+  model::Reason reason = training::reason_from(status);
   if (w_.c.state == CampaignState::kRollingBack)
     reason = {"ROLLBACK_FAILED", "its old weights could not be restored: " + reason.text,
               "Restore them: odtctl weights restore."};

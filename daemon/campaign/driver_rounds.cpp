@@ -8,6 +8,7 @@
 #include "campaign/divergence.h"
 #include "campaign/driver.h"
 #include "campaign/plan.h"
+#include "training/reason.h"
 
 namespace odt::campaign {
 namespace {
@@ -284,8 +285,7 @@ asio::awaitable<Status> Driver::end_federated_round() {
   if (!made.ok()) {
     if (!absl::IsFailedPrecondition(made.status()) && !absl::IsInvalidArgument(made.status()))
       co_return made.status();
-    const model::Reason reason{reason_of(made.status()), std::string(made.status().message()),
-                               remedy_of(made.status())};
+    const model::Reason reason = training::reason_from(made.status());
     auto done = co_await finish(CampaignState::kFailed, reason);
     co_return done;
   }

@@ -87,7 +87,8 @@ asio::awaitable<void> Registry::quarantine(std::string endpoint, BoardUid uid,
     shown.state = model::PortState::kError;
     shown.board_uid = uid;
     shown.reason = reason;
-    if (turned_away_.size() < kMost) turned_away_[shown.path + " " + uid.hex()] = {shown, now};
+    const std::string key = shown.path + " " + uid.hex();
+    if (turned_away_.contains(key) || turned_away_.size() < kMost) turned_away_[key] = {shown, now};
   }
   dirty_ = true;
   co_await warn(endpoint, reason, uid);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "data/odtw.h"
 #include "training/keepsake.h"
 
 namespace odt::training {
@@ -241,32 +242,15 @@ asio::awaitable<Result<Pulled>> pull_current_weights(Session session) {
 }
 
 Result<WeightsHeader> read_weights_header(const std::string& content) {
-  constexpr std::size_t kFirstLayer = 44;
-  if (content.size() < kFirstLayer + 20 || std::memcmp(content.data(), "ODTW", 4) != 0)
-    return absl::InvalidArgumentError("not an odt_weights file (magic 'ODTW')");
-  const auto* p = reinterpret_cast<const unsigned char*>(content.data());
-  if ((p[4] | p[5] << 8) != 1)
-    return absl::InvalidArgumentError(
-        absl::StrCat("odt_weights version ", p[4] | p[5] << 8, "; expected 1"));
+  ODT_ASSIGN(const data::StoredWeights weights, data::parse_weights(content, "odt_weights"));
   WeightsHeader header;
-  header.rules_version = static_cast<std::uint16_t>(p[6] | p[7] << 8);
-  header.rule_set = p[8];
-  header.n_layers = p[9];
-  std::memcpy(header.model_hash.bytes.data(), p + 12, 32);
-  std::uint64_t at = kFirstLayer;
-  for (unsigned i = 0; i < header.n_layers; ++i) {
-    if (at + 20 > content.size())
-      return absl::InvalidArgumentError(absl::StrCat("odt_weights: cut off in layer ", i));
-    const auto u32 = [&](std::size_t o) {
-      return std::uint64_t{p[at + o]} | std::uint64_t{p[at + o + 1]} << 8 |
-             std::uint64_t{p[at + o + 2]} << 16 | std::uint64_t{p[at + o + 3]} << 24;
-    };
-    const unsigned dtype = p[at + 1];
-    header.layer_k.push_back(dtype >= 4 ? 16u : p[at + 2]);  // DFP16: an exponent stands there
-    const std::uint64_t values = u32(12) * (dtype == 1 ? 1 : 2), outputs = u32(16);
-    at += 20 + (values + 3) / 4 * 4 + 4 * outputs + (dtype == 5 ? (outputs + 3) / 4 * 4 : 0);
-  }
-  if (header.layer_k.empty()) return absl::InvalidArgumentError("odt_weights: no layers");
+  header.rules_version = weights.rules_version;
+  header.rule_set = weights.rule_set;
+  header.n_layers = static_cast<std::uint8_t>(weights.layers.size());
+  header.model_hash = weights.model_hash;
+  // DFP16: an exponent stands in the place of k.
+  for (const data::StoredLayer& layer : weights.layers)
+    header.layer_k.push_back(layer.dfp16() ? 16u : static_cast<std::uint8_t>(layer.k));
   header.k = static_cast<std::uint8_t>(header.layer_k[0]);
   return header;
 }

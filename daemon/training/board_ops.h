@@ -81,7 +81,7 @@ asio::awaitable<Result<Pulled>> pull_current_weights(Session session);
 // How source values become what a board receives (capture_ops.cpp). Errors: NOT_FOUND.
 asio::awaitable<Result<data::InputStage>> input_stage(Env& env, Hash model);
 
-// Header of odt_weights v1. Errors: INVALID_ARGUMENT.
+// Of odt_weights v1, whose whole is checked. Errors: INVALID_ARGUMENT.
 struct WeightsHeader {
   std::uint16_t rules_version = 0;
   std::uint8_t rule_set = 0, n_layers = 0, k = 0;  // k of the first layer

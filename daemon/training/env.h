@@ -12,6 +12,7 @@
 #include "fleet/registry.h"
 #include "jobs/job_control.h"
 #include "store/store_thread.h"
+#include "training/reason.h"
 
 // What the coroutines of this room share. Links thread only, but where said.
 namespace odt::training {
@@ -100,7 +101,5 @@ const T* find_body(const std::vector<model::Event>& events) {
 }
 
 inline std::string text_of(const Status& status) { return std::string(status.message()); }
-// UPPER_SNAKE code, text and remedy of a status, for runs and jobs.
-model::Reason reason_from(const Status& status);
 
 }  // namespace odt::training

@@ -65,13 +65,13 @@ std::uint64_t train_bytes(const RunParts& parts, const Placement& place) {
 
 std::int64_t us(double seconds) { return static_cast<std::int64_t>(seconds * 1e6); }
 
-}  // namespace
-
 double predicted_step_ns(const model::Model& model, const std::string& board_type, std::uint32_t k,
                          std::uint32_t batch) {
   const auto* t = time_of(model, board_type);
   return t == nullptr ? 0 : step_of(*t, k, batch);
 }
+
+}  // namespace
 
 double step_ns(const Rates& rates, const model::Model& model, const std::string& board_type,
                std::uint32_t k, std::uint32_t batch) {

@@ -17,9 +17,7 @@ struct Rates {
   std::uint32_t sample_us = 0;  // of an evaluation over the link
 };
 
-// Predicted time of a step in nanoseconds on that type of board; 0: not known there.
-double predicted_step_ns(const model::Model& model, const std::string& board_type, std::uint32_t k,
-                         std::uint32_t batch);
+// Time of a step in nanoseconds on that type of board; 0: not known there.
 double step_ns(const Rates& rates, const model::Model& model, const std::string& board_type,
                std::uint32_t k, std::uint32_t batch);
 

@@ -225,6 +225,7 @@ asio::awaitable<Result<FleetControl::StopReport>> Orchestrator::Impl::stop_all(C
   for (const auto& [uid, board] : slots_)
     for (const auto& task : board->queue)
       if (!model::is_final(task->run().state)) tasks.push_back(task);
+  told->report.runs.reserve(tasks.size());
   for (const auto& task : tasks) {
     told->report.runs.push_back({task->id(), task->run().spec.board_uid, false, {}});
     ++told->open;

@@ -161,8 +161,9 @@ asio::awaitable<Result<EvalOutcome>> RunTask::evaluate_set(Session session,
     auto outcome = co_await evaluate_resident(session, env_->next_id(), role, stop_fn(session));
     co_return outcome;
   }
-  const bool heldout = role == model::SampleRole::kHeldout;
-  auto outcome = co_await evaluate_measured(session, heldout ? heldout_ : train_);
+  // Named first: GCC 12 destroys a conditional of a co_await expression twice.
+  data::SampleSet set = role == model::SampleRole::kHeldout ? heldout_ : train_;
+  auto outcome = co_await evaluate_measured(session, std::move(set));
   co_return outcome;
 }
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "api/api_convert.h"
+#include "model/setting_rules.h"
 
 namespace odt::api {
 namespace {
@@ -170,6 +171,16 @@ TEST(Convert, EventsOfAllKinds) {
     cases.insert(proto.what_case());
   }
   EXPECT_EQ(cases.size(), bodies.size());
+}
+
+TEST(Convert, CohortsAskForTheApisStatusWords) {
+  for (int status = v1::BoardStatus_MIN; status <= v1::BoardStatus_MAX; ++status) {
+    if (!v1::BoardStatus_IsValid(status)) continue;
+    model::Board board;
+    board.status = static_cast<model::BoardStatus>(status);
+    EXPECT_EQ("BOARD_STATUS_" + model::query_fields(board)["status"],
+              v1::BoardStatus_Name(static_cast<v1::BoardStatus>(status)));
+  }
 }
 
 TEST(Convert, ImportOptionsAreChecked) {

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "data/odtw.h"
 #include "rig.h"
+#include "training/board_ops.h"
 
 // FleetControl but for runs: boards, weights, evaluation, repeated requests.
 namespace odt::test {
@@ -25,6 +27,35 @@ class ControlTest : public testing::Test {
   }
   Library library;
 };
+
+TEST(WeightsHeader, IsOfAFileThatIsWhole) {
+  data::StoredWeights weights;
+  weights.rules_version = 1;
+  weights.model_hash = sha256("model");
+  data::StoredLayer layer;
+  layer.kind = 3;
+  layer.shape = {2, 3};
+  layer.dtype = 1;
+  layer.k = 8;
+  layer.values = {1, 2, 3, 4, 5, 6};
+  layer.offsets = {7, 8};
+  weights.layers.push_back(layer);
+  layer.dtype = 3;
+  layer.k = 15;
+  weights.layers.push_back(layer);
+  layer.dtype = 4;
+  layer.k = -6;
+  weights.layers.push_back(layer);
+  const std::string bytes = data::weights_bytes(weights);
+  const auto header = training::read_weights_header(bytes);
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(header->model_hash, weights.model_hash);
+  EXPECT_EQ(header->n_layers, 3);
+  EXPECT_EQ(header->k, 8);
+  EXPECT_EQ(header->layer_k, (std::vector<std::uint32_t>{8, 15, 16}));
+  EXPECT_FALSE(training::read_weights_header(bytes.substr(0, bytes.size() - 1)).ok());
+  EXPECT_FALSE(training::read_weights_header(bytes + "x").ok());
+}
 
 TEST_F(ControlTest, UnknownThingsAreNamed) {
   Rig rig(library);

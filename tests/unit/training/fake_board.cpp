@@ -53,7 +53,13 @@ std::string FakeBoard::weights_blob(std::uint64_t v) const {
   out[9] = 1;
   const Hash model = sha256(image);
   std::memcpy(out.data() + 12, model.bytes.data(), 32);
+  // A linear layer of 16 bytes of weights, the first of them v.
+  const bool wide = weights_k > 8;
+  out[44] = 3;
+  out[45] = wide ? 3 : 1;
   out[46] = static_cast<char>(weights_k);
+  out[47] = 1;
+  out[48] = out[56] = wide ? 8 : 16;
   put64(out, 64, v);
   return out;
 }
