@@ -81,7 +81,7 @@ class Processes:
     def socket_path(self):
         return self.state / "odtd.sock"
 
-    def start_odtd(self, http_port=0, listen_port=0, web=None, extra=()):
+    def start_odtd(self, http_port=0, listen_port=0, web=None, extra=(), env=None):
         endpoints = self.data / "endpoints.json"
         endpoints.unlink(missing_ok=True)
         command = [self.bin / "odtd", "--data-dir", self.data, "--http", f"127.0.0.1:{http_port}",
@@ -89,7 +89,7 @@ class Processes:
                    "--listen", f"127.0.0.1:{listen_port}", *extra]
         if web:
             command += ["--web", web]
-        process = self.start("odtd", [str(c) for c in command])
+        process = self.start("odtd", [str(c) for c in command], env=env)
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             if process.poll() is not None:

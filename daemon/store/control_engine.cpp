@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 
+#include "base/failpoint.h"
 #include "store/body_codec.h"
 #include "store/keys.h"
 
@@ -234,11 +235,13 @@ Result<std::vector<model::Event>> ControlEngine::commit(Batch batch) {
   Transaction tx{batch, clock_.now_us(), next_seq_, {}, {}};
   ODT_TRY(rows_->begin());
   Status status = carry_out(tx);
+  fail_here("control.commit");
   if (status.ok()) status = rows_->commit();
   if (!status.ok()) {
     rows_->rollback();
     return status;
   }
+  fail_here("control.committed");
   next_seq_ = tx.next_seq;
   return std::move(tx.events);
 }

@@ -11,6 +11,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/failpoint.h"
+
 namespace odt::store {
 namespace {
 
@@ -60,6 +62,7 @@ Status write_durably(const std::string& path, std::string_view content) {
   if (fd < 0) return io_error(temporary, "open");
   Status status = write_and_sync(fd, temporary, content);
   ::close(fd);
+  fail_here("file.write");
   if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
     status = io_error(path, "rename");
   if (!status.ok()) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "store/durable_file.h"
 #include "store/keys.h"
 
@@ -43,6 +44,7 @@ Result<Hash> FsBlobStore::put(std::string_view content) {
   if (has(hash)) return hash;
   ODT_TRY(make_folder_of(hash));
   ODT_TRY(write_durably(file_of(hash), content));
+  fail_here("blob.named");
   has(hash);
   return hash;
 }

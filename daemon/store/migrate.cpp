@@ -3,6 +3,8 @@
 #include <absl/strings/str_cat.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
+
 namespace odt::store {
 namespace {
 
@@ -36,6 +38,7 @@ Status migrate(SqliteDb& db, const std::vector<Migration>& migrations) {
   if (version > 0) ODT_TRY(copy_before(db, version));
   ODT_TRY(db.begin());
   Status status = apply(db, migrations, version);
+  fail_here("migrate");
   if (status.ok()) status = db.commit();
   if (!status.ok()) db.rollback();
   return status;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/failpoint.h"
 #include "store/sqlite_telemetry.h"
 #include "store/telemetry_codec.h"
 
@@ -62,6 +63,7 @@ Status SqliteTelemetryStore::move_old_rows() {
     }
   }
   if (status.ok()) status = db_->exec("DROP TABLE frame_v1");
+  fail_here("migrate.rows");
   if (status.ok()) status = db_->commit();
   if (!status.ok()) db_->rollback();
   return status;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/failpoint.h"
 #include "data/odtw.h"
 #include "training/keepsake.h"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kCommandDeadlineUs = 60'000'000;
 constexpr std::uint32_t kEvalBatch = 32;
+constexpr std::string_view kBoardCommit = "nvm_commit";
 
 const char* code_name(absl::StatusCode code) {
   switch (code) {
@@ -68,10 +70,13 @@ asio::awaitable<Status> CommandLog::begin(std::string kind, Hash target) {
   command_.deadline_us = env_.clock.now_us() + kCommandDeadlineUs;
   command_.run_id = run_id_;
   // One commit before sending: "intent" and "sent" would differ only for a crash in between.
-  co_return co_await put(model::CommandState::kSent);
+  auto stored = co_await put(model::CommandState::kSent);
+  if (command_.kind == kBoardCommit) fail_here("board.commit.ask");
+  co_return stored;
 }
 
 asio::awaitable<void> CommandLog::settle(Status outcome) {
+  if (command_.kind == kBoardCommit) fail_here("board.commit.done");
   const bool unknown = absl::IsUnavailable(outcome) || absl::IsDeadlineExceeded(outcome);
   auto stored = co_await put(unknown ? model::CommandState::kUnknown : model::CommandState::kDone);
   if (!stored.ok()) env_.say(4, "store: " + stored.ToString());

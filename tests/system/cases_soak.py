@@ -3,6 +3,7 @@ import random
 import signal
 
 from cases_campaign import kill_at_moments
+from cases_crash import kill_inside
 from world import World
 
 
@@ -31,3 +32,7 @@ def test_random_kills(bin_dir):
 
 def test_campaigns_with_odtd_killed_at_50_moments(bin_dir):
     kill_at_moments(bin_dir, 50, 50)
+
+
+def test_odtd_dies_inside_50_times(bin_dir):
+    kill_inside(bin_dir, {"migration": 6, "commit": 12, "snapshot": 10, "board": 10, "any": 12}, 50)
