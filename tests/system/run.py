@@ -23,6 +23,7 @@ import cases_boards  # noqa: E402
 import cases_campaign  # noqa: E402
 import cases_capture  # noqa: E402
 import cases_cli  # noqa: E402
+import cases_crash  # noqa: E402
 import cases_data  # noqa: E402
 import cases_fixtures  # noqa: E402
 import cases_float  # noqa: E402
@@ -42,7 +43,7 @@ import cases_soak  # noqa: E402
 from tied import tied  # noqa: E402
 
 # The slowest begin first.
-MODULES = [cases_campaign, cases_recovery, cases_nvm, cases_training, cases_alerts, cases_snapshots, cases_queue, cases_losses,
+MODULES = [cases_campaign, cases_crash, cases_recovery, cases_nvm, cases_training, cases_alerts, cases_snapshots, cases_queue, cases_losses,
            cases_precision, cases_guard, cases_frozen, cases_float, cases_bad_input, cases_boards, cases_capture, cases_data, cases_storage,
            cases_python, cases_http, cases_cli,
            cases_fixtures, cases_api]
