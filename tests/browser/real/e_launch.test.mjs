@@ -9,11 +9,12 @@ export const tests = [
     async ({ page, ctl, go, seen }) => {
       await go(`#/launch?boards=${(await uids(ctl, "lab-1", "lab-2")).join()}`);
       await page.getByRole("textbox", { name: "Epochs" }).fill("2");
-      await page.getByLabel("Name").fill("both");
+      await page.getByRole("textbox", { name: "Name", exact: true }).fill("both");
       const table = page.locator(".launch-boards");
       await until(
         "both fit",
         async () => ((await table.innerText()).match(/✓ fits/g) ?? []).length === 2,
+        40_000,
       );
       await seen("memory of the board", ".launch-boards", /[KM]iB of 8\.0 MiB/);
       await seen("the command", ".launch-buttons .command", "--epochs 2 --name 'both'");
@@ -47,7 +48,7 @@ export const tests = [
       await page.locator("summary").click();
       await page.getByLabel("Precision adapts").selectOption("epochs");
       await page.getByRole("textbox", { name: "Tmin" }).fill("0.5");
-      await page.getByLabel("Name").fill("apt-half");
+      await page.getByRole("textbox", { name: "Name", exact: true }).fill("apt-half");
       await seen("it fits", ".launch-boards", /✓ fits/);
       await page.getByRole("button", { name: "Start run" }).click();
       await until("its page", async () => page.url().includes("#/run/"));
