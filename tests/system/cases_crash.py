@@ -13,7 +13,7 @@ from world import FIXED, CtlError, World
 OLD_STORE = pathlib.Path(__file__).resolve().parents[1] / "fixtures/v0.1"
 DIED = 137
 # daemon/base/failpoint.h: points with the last passing that is drawn.
-MIGRATION = (("migrate", 2), ("migrate.rows", 1))
+MIGRATION = (("migrate", 1), ("migrate.rows", 1))
 POINTS = {"commit": (("control.commit", 40), ("control.committed", 40)),
           "snapshot": (("file.write", 8), ("blob.named", 4)),
           "board": (("board.commit.ask", 2), ("board.commit.done", 2))}
