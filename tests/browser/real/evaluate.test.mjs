@@ -8,7 +8,9 @@ export const tests = [
     "weights are measured on a board; the matrix and the wrong samples are the board's",
     async ({ page, ctl, go, seen }) => {
       await go("#/evaluate");
-      const ask = page.locator(".panel", { hasText: "Measure weights on a board" });
+      const ask = page.locator(".panel", {
+        hasText: "Measure weights on a board",
+      });
       await ask.getByLabel("Board").selectOption({ label: "lab-1" });
       await ask.getByLabel("Dataset").selectOption({ label: "fmnist-inversion" });
       const { hash } = (await ctl("weights", "list")).find((s) =>

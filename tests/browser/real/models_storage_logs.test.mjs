@@ -103,7 +103,7 @@ export const tests = [
       await page.getByLabel("Kind", { exact: true }).selectOption("job");
       await seen("a job's end", ".log-text", "succeeded");
       await page.getByLabel("Kind", { exact: true }).selectOption("model");
-      await seen("the model", ".log-text", `again-${stamp}`);
+      await seen("the model", ".log-text", "fmnist");
       await page.getByLabel("Kind", { exact: true }).selectOption("");
       await ctl("board", "label", "lab-1", `seen=${stamp}`);
       const before = await page.locator(".bar-note").innerText();

@@ -6,7 +6,7 @@ import { datasets, models } from "../store/fleet";
 import { count } from "../store/format";
 import { checkRun, isProblem, startRun, type MoreWishes, type RunWish } from "../store/launch";
 import { linkLive } from "../store/link";
-import { newest } from "./newest";
+import { fitting, newest } from "./newest";
 import { Command, Empty, ProblemBox } from "./parts/bits";
 import { go, href } from "./router";
 
@@ -17,14 +17,12 @@ type Answer = Run | Problem | null;
 export function TrainDialog({ board, close }: { board: Board; close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const modelList = newest(models.all());
-  const datasetList = newest(datasets.all());
   const held = toHex(board.modelHash);
+  const first = modelList.find((m) => toHex(m.hash) === held) ?? modelList[0];
   const [wish, setWish] = useState<RunWish>({
     boardHex: toHex(board.uid),
-    modelHex: modelList.some((m) => toHex(m.hash) === held)
-      ? held
-      : toHex(modelList[0]?.hash ?? new Uint8Array()),
-    datasetHex: toHex(datasetList[0]?.id ?? new Uint8Array()),
+    modelHex: toHex(first?.hash ?? new Uint8Array()),
+    datasetHex: toHex(fitting(first, datasets.all())[0]?.id ?? new Uint8Array()),
     name: "",
     epochs: "10",
     muWeight: "",

@@ -8,7 +8,7 @@ import { boardName, datasets, models } from "../../store/fleet";
 import { count, duration, kNone } from "../../store/format";
 import { linkLive } from "../../store/link";
 import { usToMs } from "../../store/numbers";
-import { newest } from "../newest";
+import { fitting, newest } from "../newest";
 import { Empty, Panel, ProblemBox } from "../parts/bits";
 import { BoardChoice } from "../parts/board-choice";
 import { StateMark } from "../parts/state-mark";
@@ -23,12 +23,14 @@ const isProblem = (a: CreateCampaignResponse | Problem): a is Problem => "remedy
 
 function firstWish(): CampaignWish {
   const query = route.peek().query;
+  const modelHex = query.get("model") ?? toHex(newest(models.all())[0]?.hash ?? new Uint8Array());
+  const dataset = fitting(models.peek(modelHex), datasets.all())[0];
   return {
     ...kNewCampaign,
     uids: (query.get("boards") ?? "").split(",").filter(Boolean),
     query: query.get("cohort") ?? "",
-    modelHex: query.get("model") ?? toHex(newest(models.all())[0]?.hash ?? new Uint8Array()),
-    datasetHex: query.get("data") ?? toHex(newest(datasets.all())[0]?.id ?? new Uint8Array()),
+    modelHex,
+    datasetHex: query.get("data") ?? toHex(dataset?.id ?? new Uint8Array()),
     snapshotHex: query.get("snapshot") ?? "",
     kind: query.has("snapshot") ? CampaignKind.ROLLOUT : CampaignKind.SAME,
   };

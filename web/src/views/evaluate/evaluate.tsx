@@ -12,13 +12,14 @@ import {
   evaluations,
   jobs,
   modelName,
+  models,
   snapshots,
 } from "../../store/fleet";
 import { clock, count, kNone, percent, significant } from "../../store/format";
 import { fleetKnown, linkLive } from "../../store/link";
 import { fraction, hasClasses, squaredError, usToMs } from "../../store/numbers";
 import { snapshotName } from "../../store/snapshot-tree";
-import { newest } from "../newest";
+import { fitting, newest } from "../newest";
 import { Empty, Panel, Progress } from "../parts/bits";
 import { go, href, route } from "../router";
 import { Job_Kind, Job_State } from "../../api/types";
@@ -72,10 +73,10 @@ function Overview() {
 /// What the address says, else the first there is.
 export function firstChoice(): { uidHex: string; datasetHex: string } {
   const query = route.peek().query;
-  return {
-    uidHex: query.get("board") ?? toHex(boards.all()[0]?.uid ?? new Uint8Array()),
-    datasetHex: query.get("data") ?? toHex(newest(datasets.all())[0]?.id ?? new Uint8Array()),
-  };
+  const uidHex = query.get("board") ?? toHex(boards.all()[0]?.uid ?? new Uint8Array());
+  const model = models.peek(toHex(boards.peek(uidHex)?.modelHash ?? new Uint8Array()));
+  const dataset = fitting(model, datasets.all())[0] ?? newest(datasets.all())[0];
+  return { uidHex, datasetHex: query.get("data") ?? toHex(dataset?.id ?? new Uint8Array()) };
 }
 
 function AskPanel() {

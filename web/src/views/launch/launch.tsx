@@ -9,7 +9,7 @@ import { bytes, count, duration, kNone } from "../../store/format";
 import { estimateRun, isProblem, startRun, type Checked, type RunWish } from "../../store/launch";
 import { fleetKnown, linkLive } from "../../store/link";
 import { knownLook } from "../board-state";
-import { newest } from "../newest";
+import { fitting, newest } from "../newest";
 import { Command, Empty, Panel } from "../parts/bits";
 import { StateMark } from "../parts/state-mark";
 import { go, href, route, setQuery } from "../router";
@@ -20,16 +20,18 @@ import { basisWords } from "./words";
 const kCheckDelayMs = 400;
 type Answer = Checked | Problem | null;
 
-/// Wishes to begin with: those of another run, or the newest model and dataset.
+/// Wishes to begin with: those of another run, or the newest model and what it takes.
 function firstWish(): RunWish {
   const { query } = route.value;
   const like = runs.peek(query.get("like") ?? "");
   const hyper = like?.spec?.hyper;
   const text = (v: number | undefined): string => (v === undefined ? "" : String(v));
+  const modelHash = like?.spec?.modelHash ?? newest(models.all())[0]?.hash ?? new Uint8Array();
+  const dataset = fitting(models.peek(toHex(modelHash)), datasets.all())[0];
   return {
     boardHex: "",
-    modelHex: toHex(like?.spec?.modelHash ?? newest(models.all())[0]?.hash ?? new Uint8Array()),
-    datasetHex: toHex(like?.spec?.datasetId ?? newest(datasets.all())[0]?.id ?? new Uint8Array()),
+    modelHex: toHex(modelHash),
+    datasetHex: toHex(like?.spec?.datasetId ?? dataset?.id ?? new Uint8Array()),
     name: like === undefined ? "" : `${like.spec?.name || "run"}-trial`.slice(0, 63),
     epochs: text(hyper?.epochs) || "10",
     muWeight: query.get("muWeight") ?? hyper?.muWeight.join(",") ?? "",

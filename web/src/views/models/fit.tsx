@@ -5,7 +5,7 @@ import { boards, datasets } from "../../store/fleet";
 import { bytes, duration, kNone } from "../../store/format";
 import { fitOf } from "../../store/models";
 import { usToMs } from "../../store/numbers";
-import { newest } from "../newest";
+import { fitting } from "../newest";
 import { Empty, Panel } from "../parts/bits";
 import { StateMark } from "../parts/state-mark";
 import { useLoad } from "../parts/use-load";
@@ -15,12 +15,9 @@ const kMost = 40; // boards asked at once
 
 /// Whether each board could train the model: the daemon checks a run of one epoch and begins none.
 export function FitPanel({ model }: { model: Model }) {
-  const inputs = model.inputShape.reduce((a, b) => a * b, 1);
-  const fitting = newest(datasets.all()).filter(
-    (d) => d.shape.reduce((a, b) => a * b, 1) === inputs,
-  );
+  const choices = fitting(model, datasets.all());
   const [chosen, setChosen] = useState("");
-  const datasetHex = chosen || toHex(fitting[0]?.id ?? new Uint8Array());
+  const datasetHex = chosen || toHex(choices[0]?.id ?? new Uint8Array());
   const dataset = datasets.get(datasetHex).value;
   const list = boards
     .all()
@@ -30,11 +27,11 @@ export function FitPanel({ model }: { model: Model }) {
     <Panel
       title="On which boards it trains"
       aside={
-        fitting.length > 0 ? (
+        choices.length > 0 ? (
           <label>
             with{" "}
             <select value={datasetHex} onChange={(e) => setChosen(e.currentTarget.value)}>
-              {fitting.map((d) => (
+              {choices.map((d) => (
                 <option key={toHex(d.id)} value={toHex(d.id)}>
                   {d.name}
                 </option>

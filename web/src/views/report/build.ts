@@ -26,7 +26,7 @@ const kSmoothing = 0.95;
 const kStyle = `body{font:14px/1.5 system-ui,sans-serif;color:#17212b;max-width:900px;margin:24px auto;padding:0 16px}
 h1{font-size:1.5em;margin:0}h2{font-size:1.1em;margin:1.6em 0 .4em;border-bottom:1px solid #dde3e9}
 table{border-collapse:collapse;width:100%;font-size:13px}th,td{text-align:left;padding:3px 8px;border-bottom:1px solid #dde3e9}
-figure{margin:1em 0;break-inside:avoid}figcaption{font-weight:600}svg{max-width:100%}.legend span{margin-right:14px}.quiet{color:#55626f}
+figure{margin:1em 0;break-inside:avoid;overflow-x:auto}figcaption{font-weight:600}figure>svg{width:100%;min-width:640px}.legend span{margin-right:14px}.quiet{color:#55626f}
 code{overflow-wrap:anywhere}`;
 
 const date = (us: bigint): string =>
