@@ -115,6 +115,7 @@ function ParallelLines(props: ParallelProps) {
         <Axis
           name={props.outcomeName}
           x={x(axes.length)}
+          last
           ticks={[...new Set([lo, hi])].map((v) => [props.format(v), y((v - lo) / span)])}
         />
       )}
@@ -125,15 +126,28 @@ function ParallelLines(props: ParallelProps) {
 const rank = (r: ParallelRow, p: ParallelProps): number =>
   r.key === p.chosen ? 2 : r.key === p.best ? 1 : 0;
 
-function Axis(props: { name: string; x: number; ticks: [string, number][] }) {
+/// The last one has its words to the left: to the right the picture ends.
+function Axis(props: { name: string; x: number; ticks: [string, number][]; last?: boolean }) {
+  const { x, last = false } = props;
   return (
     <g class="parallel-axis">
-      <path d={`M${props.x} ${kTop}V${kHeight - kBottom}`} stroke="currentColor" />
-      <text x={props.x} y={14} text-anchor="middle" class="axis-name">
+      <path d={`M${x} ${kTop}V${kHeight - kBottom}`} stroke="currentColor" />
+      <text
+        x={last ? x + kSide - 4 : x}
+        y={14}
+        text-anchor={last ? "end" : "middle"}
+        class="axis-name"
+      >
         {props.name}
       </text>
       {props.ticks.map(([word, y]) => (
-        <text key={word} x={props.x + 7} y={y + 4} class="axis-tick">
+        <text
+          key={word}
+          x={last ? x - 7 : x + 7}
+          y={y + 4}
+          text-anchor={last ? "end" : "start"}
+          class="axis-tick"
+        >
           {word}
         </text>
       ))}
