@@ -122,6 +122,8 @@ class EngineTest : public testing::Test {
     io_->stop();
     thread_.join();
     engine_.reset();
+    // As odtd does: the store's answers end before the io context that they are meant for.
+    EXPECT_TRUE(control_.call_sync([](store::ControlStore& s) { return s.alerts({1, ""}); }).ok());
   }
   void show(BoardStatus status) {
     auto view = std::make_shared<training::FleetView>();
