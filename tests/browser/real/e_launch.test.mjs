@@ -42,6 +42,7 @@ export const tests = [
   [
     "adaptive precision is asked for in the fold, and reaches the board",
     async ({ page, ctl, go, seen }) => {
+      await go("#/fleet"); // the settings of the test before go
       await go(`#/launch?boards=${(await uids(ctl, "field-2")).join()}`);
       await page.getByRole("textbox", { name: "Epochs" }).fill("1");
       await page.getByRole("textbox", { name: "mu weight" }).fill("1");

@@ -172,6 +172,7 @@ TEST_F(RunnerTest, Report15_ABoardWithoutCapabilitiesComesBackFromAReset) {
 }
 
 TEST_F(RunnerTest, Report08_TwoProgramsOnOnePort) {
+  options_.rto_start = options_.rto_min = options_.rto_max = milliseconds(20000);  // no loss: late
   test::PtyPair pty(io_);
   const auto board = board_on(pty);
   run_endpoint(pty.path());

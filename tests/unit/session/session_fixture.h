@@ -56,6 +56,12 @@ class SessionTest : public testing::Test {
     board_->boot_id = old->boot_id;
   }
 
+  // Before start(): answers may take their time. For tests in which nothing is sent twice.
+  void never_resend() {
+    options_.rto_start = options_.rto_min = options_.rto_max = milliseconds(20000);
+    reconnect();
+  }
+
   Status connect() { return test::run(io_, session_->connect(3)); }
 
   // Connected, with a sink, kept alive.

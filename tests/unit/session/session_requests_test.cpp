@@ -273,6 +273,7 @@ TEST_F(ShortLivedTest, SilenceIsSuspectThenTheEnd) {
 }
 
 TEST_F(ShortLivedTest, AnnouncedBusySendsNothingAndKeepsTheSession) {
+  never_resend();
   start();
   board_->emit_busy(2000);
   board_->mute_pong = true;

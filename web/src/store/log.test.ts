@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { RunState, type Event } from "../api/types";
+import { type Board, type Run, RunState, type Event } from "../api/types";
+import { boards, runs } from "./fleet";
 import { describeEvent, EventLog, kMostLines, logText, stamp } from "./log";
 
 const event = (seq: number, what: unknown): Event =>
@@ -45,6 +46,13 @@ describe("describeEvent", () => {
 });
 
 describe("logText", () => {
+  it("names the board of a run's line", () => {
+    boards.set("0a", { uid: Uint8Array.of(10), name: "lab-2" } as Board);
+    runs.set("01", { spec: { boardUid: Uint8Array.of(10) } } as Run);
+    const log = new EventLog();
+    log.add([event(1, { case: "runEvent", value: { runId: Uint8Array.of(1), cause: "paused" } })]);
+    expect(logText(log.lines.value, false)).toMatch(/^INFO lab-2 run /);
+  });
   it("has a line each, with times or without", () => {
     const log = new EventLog();
     log.add([model(1)]);

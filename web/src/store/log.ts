@@ -1,8 +1,8 @@
 // Events of the daemon as lines of a log: bounded, newest last.
 import { signal } from "@preact/signals";
-import { toHex } from "../api/bytes";
+import { fromHex, toHex } from "../api/bytes";
 import { BoardStatus, Job_State, RunState, type Event } from "../api/types";
-import { boardName } from "./fleet";
+import { boardName, runs } from "./fleet";
 import { usToMs } from "./numbers";
 
 export type Level = "info" | "warn" | "bad";
@@ -175,14 +175,18 @@ export function stamp(timeMs: number): string {
   return `${day} ${time}.${String(t.getMilliseconds()).padStart(3, "0")}`;
 }
 
+/// Board that a line is about: its own, or that of its run; "" where there is none.
+export function boardOf(l: LogLine): string {
+  if (l.boardHex !== "" || l.runHex === "") return l.boardHex;
+  return toHex(runs.peek(l.runHex)?.spec?.boardUid ?? new Uint8Array());
+}
+
 /// Lines as a text file.
 export const logText = (lines: readonly LogLine[], times: boolean): string =>
   lines
     .map((l) => {
-      const who =
-        l.boardHex === ""
-          ? "-"
-          : boardName(Uint8Array.from(l.boardHex.match(/../g) ?? [], (h) => parseInt(h, 16)));
+      const board = boardOf(l);
+      const who = board === "" ? "-" : boardName(fromHex(board));
       return `${times ? `${stamp(l.timeMs)} ` : ""}${l.level.toUpperCase().padEnd(4)} ${who} ${l.kind} ${l.text}\n`;
     })
     .join("");

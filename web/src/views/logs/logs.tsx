@@ -2,10 +2,10 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { fromHex, toHex } from "../../api/bytes";
 import { readEventHistory } from "../../api/event-history";
-import { boardName, boards, runs } from "../../store/fleet";
+import { boardName, boards } from "../../store/fleet";
 import { saveFile } from "../../store/files";
 import { count } from "../../store/format";
-import { eventLog, kMostLines, logText, stamp, type LogLine } from "../../store/log";
+import { boardOf, eventLog, kMostLines, logText, stamp, type LogLine } from "../../store/log";
 import { hearEvents } from "../../store/session";
 import { Empty, ProblemBox } from "../parts/bits";
 import { useLoad } from "../parts/use-load";
@@ -15,12 +15,6 @@ import "./logs.css";
 const kHistory = 5000;
 const kRow = 24; // px
 const kMargin = 20; // rows drawn beyond what is in view
-
-/// The board of a line; of a run's line, the run's board.
-function boardOf(l: LogLine): string {
-  if (l.boardHex !== "" || l.runHex === "") return l.boardHex;
-  return toHex(runs.peek(l.runHex)?.spec?.boardUid ?? new Uint8Array());
-}
 
 function useLines(): LogLine[] {
   const query = route.value.query;
