@@ -68,6 +68,19 @@ TEST_F(ApiTest, ABoardThatTheFleetDoesNotShowIsNotOnline) {
   EXPECT_EQ(shown(), v1::BOARD_STATUS_ONLINE);
 }
 
+TEST_F(ApiTest, ACohortBeforeTheFleetsFirstViewHasNoBoards) {
+  server.fleet.show_nothing_yet();
+  const auto stub = v1::WeightsService::NewStub(server.connect());
+  v1::RestoreCohortRequest request;
+  request.set_request_id("0123456789abcdef");
+  request.set_snapshot(std::string(32, 'h'));
+  request.set_boards("site=lab");
+  v1::RestoreCohortResponse response;
+  grpc::ClientContext context;
+  const auto status = stub->RestoreCohort(&context, request, &response);
+  EXPECT_EQ(reason_in(status), "NO_BOARDS") << status.error_message();
+}
+
 TEST_F(ApiTest, CancelJobReachesWhoeverCarriesItOut) {
   const auto stub = v1::JobService::NewStub(server.connect());
   for (const auto kind : {model::Job::Kind::kEvaluate, model::Job::Kind::kCompile}) {

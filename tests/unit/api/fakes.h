@@ -39,6 +39,10 @@ class FakeFleet final : public training::FleetControl {
     const std::lock_guard lock(mutex_);
     listener_ = std::move(fn);
   }
+  void show_nothing_yet() {
+    const std::lock_guard lock(mutex_);
+    view_ = nullptr;
+  }
   void show(training::FleetView view) {
     std::function<void(std::shared_ptr<const training::FleetView>)> tell;
     std::shared_ptr<const training::FleetView> shared;
