@@ -6,7 +6,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Accuracy, Campaign, CampaignEvent, CampaignRound, CampaignSpec, CampaignUnit, HyperParams, Reason } from "./types_pb.js";
+import type { Accuracy, Campaign, CampaignEvent, CampaignRound, CampaignSpec, CampaignUnit, HyperParams, Reason, RunEstimate } from "./types_pb.js";
 
 /**
  * Describes the file odt/api/v1/campaigns.proto.
@@ -90,6 +90,13 @@ export declare type BoardCheck = Message<"odt.api.v1.BoardCheck"> & {
    * @generated from field: bool online = 7;
    */
   online: boolean;
+
+  /**
+   * of its first unit, as EstimateRun; absent: of none
+   *
+   * @generated from field: odt.api.v1.RunEstimate estimate = 8;
+   */
+  estimate?: RunEstimate | undefined;
 };
 
 /**

@@ -1699,6 +1699,13 @@ export declare type StopAllResponse = Message<"odt.api.v1.StopAllResponse"> & {
    * @generated from field: uint32 boards_silent = 4;
    */
   boardsSilent: number;
+
+  /**
+   * paused or cancelled with their runs
+   *
+   * @generated from field: repeated bytes campaigns = 5;
+   */
+  campaigns: Uint8Array[];
 };
 
 /**
@@ -3128,6 +3135,13 @@ export declare type InferRequest = Message<"odt.api.v1.InferRequest"> & {
    * @generated from field: repeated float values = 6;
    */
   values: number[];
+
+  /**
+   * in place of both: a PNG or WAV file, at most 1 MiB; a picture takes the model's shape
+   *
+   * @generated from field: bytes file = 7;
+   */
+  file: Uint8Array;
 };
 
 /**
@@ -3533,6 +3547,13 @@ export enum Topic_Kind {
    * @generated from enum value: KIND_SETTINGS = 10;
    */
   SETTINGS = 10,
+
+  /**
+   * lab_events of all boards, from now on; what they led to is in KIND_FLEET
+   *
+   * @generated from enum value: KIND_LAB = 11;
+   */
+  LAB = 11,
 }
 
 /**

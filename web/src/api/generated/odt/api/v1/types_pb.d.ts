@@ -439,6 +439,36 @@ export declare type Board = Message<"odt.api.v1.Board"> & {
    * @generated from field: odt.api.v1.Lease lease = 40;
    */
   lease?: Lease | undefined;
+
+  /**
+   * Lab life: services in lab.proto.
+   *
+   * absent: none, or its time is over
+   *
+   * @generated from field: odt.api.v1.Reservation reservation = 50;
+   */
+  reservation?: Reservation | undefined;
+
+  /**
+   * absent: in service
+   *
+   * @generated from field: odt.api.v1.Maintenance maintenance = 51;
+   */
+  maintenance?: Maintenance | undefined;
+
+  /**
+   * weights that it is meant to hold: of the last restore to it; absent: none
+   *
+   * @generated from field: bytes target_snapshot = 52;
+   */
+  targetSnapshot: Uint8Array;
+
+  /**
+   * absent: no power profile fits it
+   *
+   * @generated from field: odt.api.v1.BoardPower power = 53;
+   */
+  power?: BoardPower | undefined;
 };
 
 /**
@@ -446,6 +476,331 @@ export declare type Board = Message<"odt.api.v1.Board"> & {
  * Use `create(BoardSchema)` to create a new message.
  */
 export declare const BoardSchema: GenMessage<Board>;
+
+/**
+ * A board kept for somebody for a time. Runs of others are refused, or wait in the queue; what runs already goes on.
+ *
+ * @generated from message odt.api.v1.Reservation
+ */
+export declare type Reservation = Message<"odt.api.v1.Reservation"> & {
+  /**
+   * @generated from field: string owner = 1;
+   */
+  owner: string;
+
+  /**
+   * @generated from field: string note = 2;
+   */
+  note: string;
+
+  /**
+   * who asked for it
+   *
+   * @generated from field: string actor = 3;
+   */
+  actor: string;
+
+  /**
+   * @generated from field: int64 since_time_us = 4;
+   */
+  sinceTimeUs: bigint;
+
+  /**
+   * then it is over by itself
+   *
+   * @generated from field: int64 expire_time_us = 5;
+   */
+  expireTimeUs: bigint;
+};
+
+/**
+ * Describes the message odt.api.v1.Reservation.
+ * Use `create(ReservationSchema)` to create a new message.
+ */
+export declare const ReservationSchema: GenMessage<Reservation>;
+
+/**
+ * No run begins on the board, its queue waits, and its alerts are quiet.
+ *
+ * @generated from message odt.api.v1.Maintenance
+ */
+export declare type Maintenance = Message<"odt.api.v1.Maintenance"> & {
+  /**
+   * @generated from field: string note = 1;
+   */
+  note: string;
+
+  /**
+   * @generated from field: string actor = 2;
+   */
+  actor: string;
+
+  /**
+   * @generated from field: int64 since_time_us = 3;
+   */
+  sinceTimeUs: bigint;
+};
+
+/**
+ * Describes the message odt.api.v1.Maintenance.
+ * Use `create(MaintenanceSchema)` to create a new message.
+ */
+export declare const MaintenanceSchema: GenMessage<Maintenance>;
+
+/**
+ * How its power can be switched: a profile of odtd's configuration.
+ *
+ * @generated from message odt.api.v1.BoardPower
+ */
+export declare type BoardPower = Message<"odt.api.v1.BoardPower"> & {
+  /**
+   * @generated from field: string profile = 1;
+   */
+  profile: string;
+
+  /**
+   * odtd does it by itself for a wanted board that is away or frozen
+   *
+   * @generated from field: bool automatic = 2;
+   */
+  automatic: boolean;
+
+  /**
+   * a command is under way
+   *
+   * @generated from field: bool running = 3;
+   */
+  running: boolean;
+
+  /**
+   * begun last; 0: never
+   *
+   * @generated from field: int64 last_time_us = 4;
+   */
+  lastTimeUs: bigint;
+};
+
+/**
+ * Describes the message odt.api.v1.BoardPower.
+ * Use `create(BoardPowerSchema)` to create a new message.
+ */
+export declare const BoardPowerSchema: GenMessage<BoardPower>;
+
+/**
+ * How a power command ended.
+ *
+ * @generated from message odt.api.v1.PowerResult
+ */
+export declare type PowerResult = Message<"odt.api.v1.PowerResult"> & {
+  /**
+   * @generated from field: string profile = 1;
+   */
+  profile: string;
+
+  /**
+   * @generated from field: bool automatic = 2;
+   */
+  automatic: boolean;
+
+  /**
+   * @generated from field: bool ok = 3;
+   */
+  ok: boolean;
+
+  /**
+   * of the command; -1: it did not end by itself
+   *
+   * @generated from field: sint32 exit_code = 4;
+   */
+  exitCode: number;
+
+  /**
+   * the last lines of both streams, at most 2,000 bytes
+   *
+   * @generated from field: string output = 5;
+   */
+  output: string;
+
+  /**
+   * @generated from field: uint32 took_ms = 6;
+   */
+  tookMs: number;
+
+  /**
+   * not ok: why; automatic: also why it was done
+   *
+   * @generated from field: odt.api.v1.Reason reason = 7;
+   */
+  reason?: Reason | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.PowerResult.
+ * Use `create(PowerResultSchema)` to create a new message.
+ */
+export declare const PowerResultSchema: GenMessage<PowerResult>;
+
+/**
+ * What was done with a board, for good.
+ *
+ * @generated from message odt.api.v1.LabEvent
+ */
+export declare type LabEvent = Message<"odt.api.v1.LabEvent"> & {
+  /**
+   * @generated from field: bytes board_uid = 1;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * of the board, from 1
+   *
+   * @generated from field: uint32 seq = 2;
+   */
+  seq: number;
+
+  /**
+   * @generated from field: int64 time_us = 3;
+   */
+  timeUs: bigint;
+
+  /**
+   * @generated from field: odt.api.v1.LabEvent.Kind kind = 4;
+   */
+  kind: LabEvent_Kind;
+
+  /**
+   * @generated from field: string actor = 5;
+   */
+  actor: string;
+
+  /**
+   * @generated from field: bytes command_id = 6;
+   */
+  commandId: Uint8Array;
+
+  /**
+   * of the reservation
+   *
+   * @generated from field: string owner = 7;
+   */
+  owner: string;
+
+  /**
+   * @generated from field: string note = 8;
+   */
+  note: string;
+
+  /**
+   * @generated from field: int64 expire_time_us = 9;
+   */
+  expireTimeUs: bigint;
+
+  /**
+   * @generated from field: string previous = 10;
+   */
+  previous: string;
+
+  /**
+   * @generated from field: bytes other_uid = 11;
+   */
+  otherUid: Uint8Array;
+
+  /**
+   * @generated from field: string place = 12;
+   */
+  place: string;
+
+  /**
+   * @generated from field: odt.api.v1.PowerResult power = 13;
+   */
+  power?: PowerResult | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.LabEvent.
+ * Use `create(LabEventSchema)` to create a new message.
+ */
+export declare const LabEventSchema: GenMessage<LabEvent>;
+
+/**
+ * @generated from enum odt.api.v1.LabEvent.Kind
+ */
+export enum LabEvent_Kind {
+  /**
+   * @generated from enum value: KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: KIND_RESERVED = 1;
+   */
+  RESERVED = 1,
+
+  /**
+   * @generated from enum value: KIND_EXTENDED = 2;
+   */
+  EXTENDED = 2,
+
+  /**
+   * @generated from enum value: KIND_RELEASED = 3;
+   */
+  RELEASED = 3,
+
+  /**
+   * @generated from enum value: KIND_EXPIRED = 4;
+   */
+  EXPIRED = 4,
+
+  /**
+   * previous: the owner before
+   *
+   * @generated from enum value: KIND_TAKEN_OVER = 5;
+   */
+  TAKEN_OVER = 5,
+
+  /**
+   * @generated from enum value: KIND_MAINTENANCE_ON = 6;
+   */
+  MAINTENANCE_ON = 6,
+
+  /**
+   * @generated from enum value: KIND_MAINTENANCE_OFF = 7;
+   */
+  MAINTENANCE_OFF = 7,
+
+  /**
+   * previous: the place before
+   *
+   * @generated from enum value: KIND_PLACED = 8;
+   */
+  PLACED = 8,
+
+  /**
+   * other_uid has its place, labels and target snapshot now
+   *
+   * @generated from enum value: KIND_REPLACED = 9;
+   */
+  REPLACED = 9,
+
+  /**
+   * it has those of other_uid now
+   *
+   * @generated from enum value: KIND_REPLACES = 10;
+   */
+  REPLACES = 10,
+
+  /**
+   * also one that failed: power.ok
+   *
+   * @generated from enum value: KIND_POWER_CYCLED = 11;
+   */
+  POWER_CYCLED = 11,
+}
+
+/**
+ * Describes the enum odt.api.v1.LabEvent.Kind.
+ */
+export declare const LabEvent_KindSchema: GenEnum<LabEvent_Kind>;
 
 /**
  * Who has a board to itself: a run, or an operation on its weights. A holder that shows no progress until it expires
@@ -2109,6 +2464,13 @@ export declare type Run = Message<"odt.api.v1.Run"> & {
    * @generated from field: repeated odt.api.v1.RunSetting settings = 90;
    */
   settings: RunSetting[];
+
+  /**
+   * whom it is for, where a board is reserved; empty: meta.created_by
+   *
+   * @generated from field: string owner = 95;
+   */
+  owner: string;
 };
 
 /**
@@ -3002,6 +3364,12 @@ export declare type Event = Message<"odt.api.v1.Event"> & {
     case: "setting";
   } | {
     /**
+     * @generated from field: odt.api.v1.LabEvent lab_event = 26;
+     */
+    value: LabEvent;
+    case: "labEvent";
+  } | {
+    /**
      * @generated from field: odt.api.v1.AlertSettings alert_settings = 27;
      */
     value: AlertSettings;
@@ -3596,6 +3964,13 @@ export declare type Campaign = Message<"odt.api.v1.Campaign"> & {
    * @generated from field: odt.api.v1.Meta meta = 19;
    */
   meta?: Meta | undefined;
+
+  /**
+   * of its runs, as Run.owner
+   *
+   * @generated from field: string owner = 20;
+   */
+  owner: string;
 };
 
 /**
