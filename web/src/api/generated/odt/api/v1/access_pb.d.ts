@@ -32,11 +32,18 @@ export declare type Access = Message<"odt.api.v1.Access"> & {
   mutates: boolean;
 
   /**
-   * leaves an audit line
+   * leaves an audit entry: who, what, when, from where, how it ended
    *
    * @generated from field: bool audit = 3;
    */
   audit: boolean;
+
+  /**
+   * also for a caller that has no credential yet; `role` counts no more
+   *
+   * @generated from field: bool open = 4;
+   */
+  open: boolean;
 };
 
 /**
