@@ -1847,6 +1847,27 @@ export declare type ListEpochsRequest = Message<"odt.api.v1.ListEpochsRequest"> 
    * @generated from field: bytes run_id = 1;
    */
   runId: Uint8Array;
+
+  /**
+   * at most this many, evenly chosen, the newest of the range among them; 0: all
+   *
+   * @generated from field: uint32 max_epochs = 2;
+   */
+  maxEpochs: number;
+
+  /**
+   * epochs that end within these steps (EpochResult.step), both inclusive
+   *
+   * @generated from field: uint32 first_step = 3;
+   */
+  firstStep: number;
+
+  /**
+   * 0: to the end
+   *
+   * @generated from field: uint32 last_step = 4;
+   */
+  lastStep: number;
 };
 
 /**
@@ -1863,6 +1884,13 @@ export declare type ListEpochsResponse = Message<"odt.api.v1.ListEpochsResponse"
    * @generated from field: repeated odt.api.v1.EpochResult epochs = 1;
    */
   epochs: EpochResult[];
+
+  /**
+   * epochs in the range, of which these are chosen
+   *
+   * @generated from field: uint32 total = 2;
+   */
+  total: number;
 };
 
 /**
