@@ -469,6 +469,20 @@ export declare type Board = Message<"odt.api.v1.Board"> & {
    * @generated from field: odt.api.v1.BoardPower power = 53;
    */
   power?: BoardPower | undefined;
+
+  /**
+   * of its firmware image: first 6 bytes of the linker's build id; absent: not told
+   *
+   * @generated from field: bytes build_id = 60;
+   */
+  buildId: Uint8Array;
+
+  /**
+   * flash that has it now; absent: none
+   *
+   * @generated from field: bytes flash_id = 61;
+   */
+  flashId: Uint8Array;
 };
 
 /**
@@ -3374,6 +3388,12 @@ export declare type Event = Message<"odt.api.v1.Event"> & {
      */
     value: AlertSettings;
     case: "alertSettings";
+  } | {
+    /**
+     * @generated from field: odt.api.v1.Flash flash = 28;
+     */
+    value: Flash;
+    case: "flash";
   } | { case: undefined; value?: undefined };
 };
 
@@ -4753,6 +4773,182 @@ export declare type RunSetting = Message<"odt.api.v1.RunSetting"> & {
 export declare const RunSettingSchema: GenMessage<RunSetting>;
 
 /**
+ * One board of a flash. States from DONE on are final.
+ *
+ * @generated from message odt.api.v1.FlashUnit
+ */
+export declare type FlashUnit = Message<"odt.api.v1.FlashUnit"> & {
+  /**
+   * @generated from field: bytes board_uid = 1;
+   */
+  boardUid: Uint8Array;
+
+  /**
+   * @generated from field: odt.api.v1.FlashState state = 2;
+   */
+  state: FlashState;
+
+  /**
+   * board profile that was used
+   *
+   * @generated from field: string profile = 3;
+   */
+  profile: string;
+
+  /**
+   * 0: canary
+   *
+   * @generated from field: uint32 phase = 4;
+   */
+  phase: number;
+
+  /**
+   * of the writing
+   *
+   * @generated from field: uint32 progress_permille = 5;
+   */
+  progressPermille: number;
+
+  /**
+   * last line of the flash program
+   *
+   * @generated from field: string log_tail = 6;
+   */
+  logTail: string;
+
+  /**
+   * absent: the board did not tell
+   *
+   * @generated from field: bytes build_before = 7;
+   */
+  buildBefore: Uint8Array;
+
+  /**
+   * as the board told it; absent: not yet
+   *
+   * @generated from field: bytes build_after = 8;
+   */
+  buildAfter: Uint8Array;
+
+  /**
+   * @generated from field: odt.api.v1.Reason reason = 9;
+   */
+  reason?: Reason | undefined;
+
+  /**
+   * @generated from field: int64 start_time_us = 10;
+   */
+  startTimeUs: bigint;
+
+  /**
+   * @generated from field: int64 end_time_us = 11;
+   */
+  endTimeUs: bigint;
+
+  /**
+   * run that was paused for it, and goes on afterwards
+   *
+   * @generated from field: bytes paused_run_id = 12;
+   */
+  pausedRunId: Uint8Array;
+};
+
+/**
+ * Describes the message odt.api.v1.FlashUnit.
+ * Use `create(FlashUnitSchema)` to create a new message.
+ */
+export declare const FlashUnitSchema: GenMessage<FlashUnit>;
+
+/**
+ * One firmware image onto 1 to 256 boards.
+ *
+ * @generated from message odt.api.v1.Flash
+ */
+export declare type Flash = Message<"odt.api.v1.Flash"> & {
+  /**
+   * UUIDv7
+   *
+   * @generated from field: bytes id = 1;
+   */
+  id: Uint8Array;
+
+  /**
+   * QUEUED, WRITING, DONE, FAILED, CANCELLED
+   *
+   * @generated from field: odt.api.v1.FlashState state = 2;
+   */
+  state: FlashState;
+
+  /**
+   * SHA-256 of the file
+   *
+   * @generated from field: bytes firmware_hash = 3;
+   */
+  firmwareHash: Uint8Array;
+
+  /**
+   * @generated from field: string firmware_name = 4;
+   */
+  firmwareName: string;
+
+  /**
+   * first 6 bytes of the image's: what a board tells that runs it
+   *
+   * @generated from field: bytes build_id = 5;
+   */
+  buildId: Uint8Array;
+
+  /**
+   * boards in the first phase
+   *
+   * @generated from field: uint32 canary = 6;
+   */
+  canary: number;
+
+  /**
+   * boards in each further phase
+   *
+   * @generated from field: uint32 phase_size = 7;
+   */
+  phaseSize: number;
+
+  /**
+   * of the boards of a phase: more than this, and the next phase does not begin
+   *
+   * @generated from field: uint32 max_failed_permille = 8;
+   */
+  maxFailedPermille: number;
+
+  /**
+   * @generated from field: repeated odt.api.v1.FlashUnit units = 9;
+   */
+  units: FlashUnit[];
+
+  /**
+   * FAILED, CANCELLED
+   *
+   * @generated from field: odt.api.v1.Reason reason = 10;
+   */
+  reason?: Reason | undefined;
+
+  /**
+   * @generated from field: int64 end_time_us = 11;
+   */
+  endTimeUs: bigint;
+
+  /**
+   * @generated from field: odt.api.v1.Meta meta = 12;
+   */
+  meta?: Meta | undefined;
+};
+
+/**
+ * Describes the message odt.api.v1.Flash.
+ * Use `create(FlashSchema)` to create a new message.
+ */
+export declare const FlashSchema: GenMessage<Flash>;
+
+/**
  * @generated from enum odt.api.v1.Task
  */
 export enum Task {
@@ -5627,4 +5823,84 @@ export enum SettingScope {
  * Describes the enum odt.api.v1.SettingScope.
  */
 export declare const SettingScopeSchema: GenEnum<SettingScope>;
+
+/**
+ * Of a flash, and of each of its boards.
+ *
+ * @generated from enum odt.api.v1.FlashState
+ */
+export enum FlashState {
+  /**
+   * @generated from enum value: FLASH_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * board: its phase has not begun, or its run has not paused yet
+   *
+   * @generated from enum value: FLASH_STATE_QUEUED = 1;
+   */
+  QUEUED = 1,
+
+  /**
+   * board: asked for, and not taken up by odt-flash yet
+   *
+   * @generated from enum value: FLASH_STATE_WAITING = 2;
+   */
+  WAITING = 2,
+
+  /**
+   * board: the flash program runs; flash: under way
+   *
+   * @generated from enum value: FLASH_STATE_WRITING = 3;
+   */
+  WRITING = 3,
+
+  /**
+   * board: written; it has not told yet which build it runs
+   *
+   * @generated from enum value: FLASH_STATE_VERIFYING = 4;
+   */
+  VERIFYING = 4,
+
+  /**
+   * board: the new image did not come up, the one before is written
+   *
+   * @generated from enum value: FLASH_STATE_ROLLING_BACK = 5;
+   */
+  ROLLING_BACK = 5,
+
+  /**
+   * board: it runs the new build; flash: all boards do
+   *
+   * @generated from enum value: FLASH_STATE_DONE = 6;
+   */
+  DONE = 6,
+
+  /**
+   * board: it runs the build from before
+   *
+   * @generated from enum value: FLASH_STATE_ROLLED_BACK = 7;
+   */
+  ROLLED_BACK = 7,
+
+  /**
+   * the reason tells what the board runs, where that is known
+   *
+   * @generated from enum value: FLASH_STATE_FAILED = 8;
+   */
+  FAILED = 8,
+
+  /**
+   * nothing was written
+   *
+   * @generated from enum value: FLASH_STATE_CANCELLED = 9;
+   */
+  CANCELLED = 9,
+}
+
+/**
+ * Describes the enum odt.api.v1.FlashState.
+ */
+export declare const FlashStateSchema: GenEnum<FlashState>;
 
