@@ -432,12 +432,13 @@ export class FakeFleet {
     return { frame, epoch: result };
   }
 
-  /// Moves every running run one step on; returns [{topic events}, frames].
-  tick(now) {
+  /// Moves every running run one step on, or those of one phase of several; returns [{topic events}, frames].
+  tick(now, phase = 0, phases = 1) {
     const events = [];
     const frames = [];
+    let at = 0;
     for (const run of this.runs.values()) {
-      if (run.state !== pb.RunState.RUNNING) continue;
+      if (at++ % phases !== phase || run.state !== pb.RunState.RUNNING) continue;
       const { frame, epoch } = this.step(run, run.stepsDone + 1, now);
       frames.push(frame);
       if (epoch !== undefined) {

@@ -78,6 +78,7 @@ export class FakeServer {
     this.watches = new Map();
     this.nextWatch = 1n;
     this.log = []; // { method, request }
+    this.ticks = 0;
     this.silent = false; // streams stay open and say nothing
     this.failNext = null; // RpcError of the next mutation
     this.server = createServer((req, res) => void this.serve(req, res));
@@ -382,7 +383,9 @@ export class FakeServer {
   }
 
   tick() {
-    const { events, frames } = this.fleet.tick(Date.now());
+    // In phases not all boards step in the same moment; each one does every tickMs * phases.
+    const phases = this.options.phases ?? 1;
+    const { events, frames } = this.fleet.tick(Date.now(), this.ticks++ % phases, phases);
     if (!this.options.still) this.publish(events, frames);
   }
 

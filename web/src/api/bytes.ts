@@ -1,7 +1,9 @@
+const kHex = Array.from({ length: 256 }, (_, b) => b.toString(16).padStart(2, "0"));
+
 /// Lower-case hex of bytes: how ids and hashes are keyed and shown.
 export function toHex(bytes: Uint8Array): string {
   let out = "";
-  for (const b of bytes) out += b.toString(16).padStart(2, "0");
+  for (let i = 0; i < bytes.length; i++) out += kHex[bytes[i] ?? 0] ?? "";
   return out;
 }
 

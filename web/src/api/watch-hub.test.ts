@@ -137,6 +137,25 @@ describe("WatchHub", () => {
     hub.detach(b.port);
   });
 
+  it("gives a row the newest step of its run, and only to the tab that shows it", async () => {
+    const { script, hub, tab, updates } = setUp();
+    const [a, b] = [tab(), tab()];
+    hub.attach(a.port);
+    hub.attach(b.port);
+    await script.say({ snapshotDone: true });
+    hub.receive(a.port, { type: "topics", topics: ["progress:aa"] });
+    await new Promise((d) => setTimeout(d, 1));
+    expect(updates).toMatchObject([{ add: [{ kind: 4 }] }]);
+    const frame = (step: number) => ({ runId: new Uint8Array([0xaa]), step, gap: 0, timeUs: 0n });
+    await script.say({ telemetry: [frame(7), frame(8)] as never });
+    const progress = (of: typeof a) =>
+      of.messages.flatMap((m) => (m.type === "data" ? m.progress.map((p) => p.steps) : []));
+    expect(progress(a)).toEqual([9]);
+    expect(b.messages.some((m) => m.type === "data")).toBe(false);
+    hub.detach(a.port);
+    hub.detach(b.port);
+  });
+
   it("stays below the daemon's limit of topics", async () => {
     const { script, hub, tab, updates } = setUp();
     const a = tab();

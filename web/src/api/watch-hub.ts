@@ -1,12 +1,16 @@
 import { toHex } from "./bytes.js";
 import type { WatchResponse } from "./generated/odt/api/v1/services_pb.js";
-import { settingKey } from "./setting-key.js";
-import type { Event } from "./types.js";
+import { Outbox, type Arrival, type Wants } from "./outbox.js";
+import { resourceKey } from "./resource-key.js";
+import { Topic_Kind, type Event } from "./types.js";
 import { WatchLink, type WatchLinkDeps } from "./watch-link.js";
 import {
+  kEverything,
   kGlobalTopics,
+  streamTopic,
   type HubMessage,
   type RemovedKey,
+  type StreamTopic,
   type TabMessage,
   type TopicKey,
 } from "./watch-protocol.js";
@@ -17,7 +21,10 @@ export interface HubPort {
 }
 
 interface Tab {
-  topics: Set<TopicKey>;
+  outbox: Outbox;
+  wants: Wants;
+  topics: readonly TopicKey[];
+  hidden: boolean;
   aliveMs: number;
 }
 
@@ -32,33 +39,27 @@ const kMostTopics = 250;
 // A hidden tab's timers run once a minute; three missed minutes mean that it is gone.
 const kTabDeadMs = 200_000;
 const kPruneMs = 60_000;
+// How often a tab is woken: curves move four times a second, rows of a list need less, a hidden tab only notices.
+const kFramesPaceMs = 250;
+const kRowsPaceMs = 400;
+const kHiddenPaceMs = 1000;
 
-/// Key of the resource an event carries, or null where the event is a record and not a state.
-export function resourceKey(event: Event): RemovedKey | null {
-  const { what } = event;
-  switch (what.case) {
-    case "board":
-      return { kind: "board", keyHex: toHex(what.value.uid) };
-    case "port":
-      return { kind: "port", keyHex: what.value.path };
-    case "model":
-    case "snapshot":
-      return { kind: what.case, keyHex: toHex(what.value.hash) };
-    case "dataset":
-    case "run":
-    case "job":
-    case "campaign":
-    case "evaluation":
-    case "alert":
-      return { kind: what.case, keyHex: toHex(what.value.id) };
-    case "setting":
-      return { kind: "setting", keyHex: settingKey(what.value) };
-    case "alertSettings":
-      return { kind: "alertSettings", keyHex: "" };
-    default:
-      return null;
-  }
+function paceOf(tab: Tab | undefined): number {
+  if (tab === undefined || tab.hidden) return kHiddenPaceMs;
+  return tab.wants.frames.size > 0 ? kFramesPaceMs : kRowsPaceMs;
 }
+
+function wantsOf(topics: readonly TopicKey[]): Wants {
+  const keys = (kind: string): ReadonlySet<string> =>
+    new Set(topics.filter((t) => t.startsWith(kind)).map((t) => t.slice(kind.length)));
+  return {
+    everyEvent: topics.includes(kEverything),
+    frames: keys(`${Topic_Kind.TELEMETRY}:`),
+    progress: keys("progress:"),
+  };
+}
+
+const kNothing: Arrival = { events: [], telemetry: [], removed: [], dropped: 0 };
 
 const cacheKey = (key: RemovedKey): string => `${key.kind}/${key.keyHex}`;
 
@@ -87,25 +88,31 @@ export class WatchHub {
       onResponse: (response, first) => this.accept(response, first),
       onStatus: (status) => {
         if (status.phase === "reconnecting" || status.phase === "gone") this.wasDown = true;
-        this.broadcast({ type: "status", status });
+        for (const tab of this.tabs.values()) tab.outbox.putStatus(status);
       },
     });
     setInterval(() => this.prune(), kPruneMs);
   }
 
   attach(port: HubPort): void {
-    this.tabs.set(port, { topics: new Set(), aliveMs: this.now() });
-    port.post({ type: "status", status: this.link.current() });
+    const outbox = new Outbox(
+      (message) => port.post(message),
+      this.now,
+      () => paceOf(this.tabs.get(port)),
+    );
+    const wants = wantsOf([]);
+    this.tabs.set(port, { outbox, wants, topics: [], hidden: false, aliveMs: this.now() });
     const events = [...this.cache.values()].map((c) => c.event);
-    if (events.length > 0) {
-      port.post({ type: "data", events, telemetry: [], removed: [], dropped: 0 });
-    }
-    if (this.ready) port.post({ type: "ready" });
+    outbox.putStatus(this.link.current());
+    if (events.length > 0) outbox.put({ ...kNothing, events }, wants);
+    outbox.flush();
+    if (this.ready) outbox.send({ type: "ready" });
     this.link.setTopics(this.wanted());
     this.link.start();
   }
 
   detach(port: HubPort): void {
+    this.tabs.get(port)?.outbox.close();
     this.tabs.delete(port);
     this.link.setTopics(this.wanted());
     if (this.tabs.size === 0) this.link.stop();
@@ -126,19 +133,24 @@ export class WatchHub {
     }
     tab.aliveMs = this.now();
     if (message.type === "topics") {
-      tab.topics = new Set(message.topics);
+      tab.topics = message.topics;
+      tab.wants = wantsOf(message.topics);
       this.link.setTopics(this.wanted());
+    } else if (message.type === "hidden") {
+      tab.hidden = true;
     } else if (message.type === "visible") {
+      tab.hidden = false;
+      tab.outbox.flush();
       this.link.wake(message.hiddenMs);
     } else if (message.type === "retry") {
       this.link.retryNow();
     }
   }
 
-  private wanted(): Set<TopicKey> {
-    const all = new Set<TopicKey>(kGlobalTopics);
+  private wanted(): Set<StreamTopic> {
+    const all = new Set<StreamTopic>(kGlobalTopics);
     for (const tab of this.tabs.values()) {
-      for (const t of tab.topics) if (all.size < kMostTopics) all.add(t);
+      for (const t of tab.topics) if (all.size < kMostTopics) all.add(streamTopic(t));
     }
     return all;
   }
@@ -153,14 +165,10 @@ export class WatchHub {
     }
     for (const event of response.events) this.keep(event);
     const removed = response.snapshotDone && this.sweepOnDone ? this.sweep() : [];
-    if (response.events.length + response.telemetry.length + removed.length > 0) {
-      this.broadcast({
-        type: "data",
-        events: response.events,
-        telemetry: response.telemetry,
-        removed,
-        dropped: Number(response.dropped),
-      });
+    const { events, telemetry } = response;
+    if (events.length + telemetry.length + removed.length > 0) {
+      const arrival = { events, telemetry, removed, dropped: Number(response.dropped) };
+      for (const tab of this.tabs.values()) tab.outbox.put(arrival, tab.wants);
     }
     if (response.snapshotDone) {
       this.sweepOnDone = false;
@@ -202,6 +210,6 @@ export class WatchHub {
   }
 
   private broadcast(message: HubMessage): void {
-    for (const port of this.tabs.keys()) port.post(message);
+    for (const tab of this.tabs.values()) tab.outbox.send(message);
   }
 }

@@ -11,7 +11,7 @@ import {
   type WatchResponse,
 } from "./generated/odt/api/v1/services_pb.js";
 import { Topic_Kind } from "./types.js";
-import type { LinkPhase, LinkStatus, TopicKey } from "./watch-protocol.js";
+import type { LinkPhase, LinkStatus, StreamTopic } from "./watch-protocol.js";
 
 // odtd sends a heartbeat every 10 s. One that is late makes what is shown stale; two that are late
 // mean that the stream is dead, whatever the browser thinks of the socket.
@@ -31,7 +31,7 @@ export function backoffMs(attempt: number, random: number): number {
   return Math.max(kBackoffMinMs, Math.round(ceiling * (0.5 + random / 2)));
 }
 
-export function makeTopic(key: TopicKey): Topic {
+export function makeTopic(key: StreamTopic): Topic {
   const colon = key.indexOf(":");
   const kind: Topic_Kind = Number(key.slice(0, colon));
   return create(TopicSchema, {
@@ -56,8 +56,8 @@ export interface WatchLinkDeps {
 /// Operation: opens, resumes by (store_epoch, event_seq), notices silence by the clock, backs off.
 /// Concurrency: one event loop; stop() ends everything it started.
 export class WatchLink {
-  private topics = new Set<TopicKey>();
-  private sentTopics = new Set<TopicKey>();
+  private topics = new Set<StreamTopic>();
+  private sentTopics = new Set<StreamTopic>();
   private abort: AbortController | null = null;
   private watchId = 0n;
   private storeEpoch = 0n;
@@ -104,7 +104,7 @@ export class WatchLink {
     this.abort = null;
   }
 
-  setTopics(topics: Iterable<TopicKey>): void {
+  setTopics(topics: Iterable<StreamTopic>): void {
     this.topics = new Set(topics);
     void this.syncTopics();
   }

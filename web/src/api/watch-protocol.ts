@@ -15,9 +15,11 @@ export interface LinkStatus {
 }
 
 /// `${Topic_Kind}:${hex key}`: the same topic wanted by two tabs is one topic of the stream.
-export type TopicKey = `${number}:${string}`;
+export type StreamTopic = `${number}:${string}`;
+/// What a tab wants: a topic of the stream, or of a run's frames the newest step alone.
+export type TopicKey = StreamTopic | `progress:${string}`;
 
-export const kGlobalTopics: readonly TopicKey[] = [
+export const kGlobalTopics: readonly StreamTopic[] = [
   `${Topic_Kind.FLEET}:`,
   `${Topic_Kind.RUNS}:`,
   `${Topic_Kind.LIBRARY}:`,
@@ -26,13 +28,27 @@ export const kGlobalTopics: readonly TopicKey[] = [
   `${Topic_Kind.ALERTS}:`,
   `${Topic_Kind.SETTINGS}:`,
 ];
-export const kEverything: TopicKey = `${Topic_Kind.ALL_EVENTS}:`;
-export const runTopic = (runHex: string): TopicKey => `${Topic_Kind.RUN}:${runHex}`;
-export const telemetryTopic = (runHex: string): TopicKey => `${Topic_Kind.TELEMETRY}:${runHex}`;
+export const kEverything: StreamTopic = `${Topic_Kind.ALL_EVENTS}:`;
+export const runTopic = (runHex: string): StreamTopic => `${Topic_Kind.RUN}:${runHex}`;
+export const telemetryTopic = (runHex: string): StreamTopic => `${Topic_Kind.TELEMETRY}:${runHex}`;
+export const progressTopic = (runHex: string): TopicKey => `progress:${runHex}`;
+
+/// The topic of the stream that brings it.
+export const streamTopic = (topic: TopicKey): StreamTopic =>
+  topic.startsWith("progress:")
+    ? telemetryTopic(topic.slice("progress:".length))
+    : (topic as StreamTopic);
 
 export interface RemovedKey {
   kind: string;
   keyHex: string;
+}
+
+/// The newest step of a run, for a row of a list.
+export interface Progress {
+  run: string; // hex
+  steps: number; // done
+  timeMs: number; // of that step, daemon's clock
 }
 
 export type TabMessage =
@@ -49,6 +65,7 @@ export type HubMessage =
       type: "data";
       events: Event[];
       telemetry: TelemetryFrame[];
+      progress: Progress[];
       removed: RemovedKey[];
       dropped: number; // telemetry frames conflated away: charts may fetch them
     }

@@ -4,6 +4,7 @@ import { clients, kCallTimeoutMs } from "../api/clients";
 import { describeError, type Problem } from "../api/errors";
 import type { EpochResult, Event, RunEvent, RunSeries, TelemetryFrame } from "../api/types";
 import { append, kNoBuckets, toBuckets, type Buckets } from "./buckets";
+import type { Progress } from "../api/watch-protocol";
 import { runs } from "./fleet";
 import { usToMs } from "./numbers";
 import { StepSeries, toPoint, type BatchShape } from "./series";
@@ -122,11 +123,16 @@ export class RunDetail {
     this.events.value = [...this.events.value, event].sort((a, b) => a.seq - b.seq);
   }
 
+  /// The newest step that is known of.
+  reach(steps: number, timeMs: number): void {
+    this.lastStep.value = Math.max(this.lastStep.value, steps);
+    this.lastStepMs.value = Math.max(this.lastStepMs.value, timeMs);
+  }
+
   addFrame(frame: TelemetryFrame): void {
     if (frame.gap !== 0) return;
     const done = frame.step + 1;
-    this.lastStep.value = Math.max(this.lastStep.value, done);
-    this.lastStepMs.value = Math.max(this.lastStepMs.value, usToMs(frame.timeUs));
+    this.reach(done, usToMs(frame.timeUs));
     if (!this.stepsWanted) return;
     this.steps.add(toPoint(frame, this.batchShape()));
     this.totalSteps.value = Math.max(this.totalSteps.value, done);
@@ -227,19 +233,19 @@ export function forgetDetails(): void {
 
 export function applyRecords(
   records: readonly Event[],
-  telemetry: readonly TelemetryFrame[],
-  dropped: number,
+  steps: { telemetry: readonly TelemetryFrame[]; progress: readonly Progress[]; dropped: number },
 ): void {
   batch(() => {
     for (const { what } of records) {
       if (what.case === "epoch") details.get(toHex(what.value.runId))?.addEpoch(what.value);
       if (what.case === "runEvent") details.get(toHex(what.value.runId))?.addEvent(what.value);
     }
-    for (const frame of telemetry) {
+    for (const p of steps.progress) details.get(p.run)?.reach(p.steps, p.timeMs);
+    for (const frame of steps.telemetry) {
       const detail = details.get(toHex(frame.runId));
       if (detail === undefined) continue;
       detail.addFrame(frame);
-      if (dropped > 0) detail.refillSoon();
+      if (steps.dropped > 0) detail.refillSoon();
     }
   });
 }

@@ -1,6 +1,13 @@
 // Ties the Watch stream to the tables; the only caller of the api's streaming side.
+import { batch } from "@preact/signals";
 import type { Event } from "../api/types";
-import { kEverything, runTopic, telemetryTopic, type HubMessage } from "../api/watch-protocol";
+import {
+  kEverything,
+  progressTopic,
+  runTopic,
+  telemetryTopic,
+  type HubMessage,
+} from "../api/watch-protocol";
 import { WatchClient } from "../api/watch-client";
 import { startClock } from "./clock";
 import { applyEvents, applyRemoved } from "./fleet";
@@ -37,7 +44,8 @@ export const retryNow = (): void => watch.retryNow();
 /// Returns the release.
 export function showRun(runHex: string, options: { steps: boolean; live: boolean }): () => void {
   const detail = runDetail(runHex);
-  const topics = options.live ? [runTopic(runHex), telemetryTopic(runHex)] : [];
+  const steps = options.steps ? telemetryTopic(runHex) : progressTopic(runHex);
+  const topics = options.live ? [runTopic(runHex), steps] : [];
   const releases = topics.map((topic) => watch.want(topic));
   const entry = shown.get(runHex) ?? { holders: 0, steps: false };
   entry.holders++;
@@ -84,18 +92,9 @@ function onMessage(message: HubMessage): void {
     case "status":
       linkStatus.value = message.status;
       break;
-    case "data": {
-      for (const listener of listeners) listener(message.events);
-      announceBoards(message.events);
-      announceAlerts(message.events);
-      const records = applyEvents(message.events);
-      applyRemoved(message.removed);
-      applyRecords(records, message.telemetry, message.dropped);
-      for (const { what } of records) {
-        if (what.case === "warning") notices.warn(what.value);
-      }
+    case "data":
+      batch(() => onData(message)); // what it changes is drawn once
       break;
-    }
     case "ready":
       fleetKnown.value = true;
       break;
@@ -106,5 +105,17 @@ function onMessage(message: HubMessage): void {
       forgetDetails();
       reloadShown();
       break;
+  }
+}
+
+function onData(message: HubMessage & { type: "data" }): void {
+  for (const listener of listeners) listener(message.events);
+  announceBoards(message.events);
+  announceAlerts(message.events);
+  const records = applyEvents(message.events);
+  applyRemoved(message.removed);
+  applyRecords(records, message);
+  for (const { what } of records) {
+    if (what.case === "warning") notices.warn(what.value);
   }
 }

@@ -1,11 +1,21 @@
-import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 
-/// Rows by key, each its own signal, so that a change of one row redraws one row. Keys come and go
-/// through `keys`; `version` counts every change, for views over the whole.
+// Lists are sorted, filtered and counted anew at most once in this time, however many of their rows change.
+const kSettleMs = 1000;
+
+/// Rows by key, each its own signal, so that a change of one row redraws one row, at once. Keys come and
+/// go through `keys`, at once too. `version` is for views over the whole: it moves with the first change
+/// after a pause, then at most once a second.
 export class Table<T> {
-  private readonly rows = new Map<string, Signal<T>>();
+  private readonly rows = new Map<string, Signal<T | undefined>>(); // undefined: just taken out
   private readonly absent: Signal<undefined> = signal(undefined);
-  readonly keys: Signal<readonly string[]> = signal([]);
+  private readonly comings = signal(0);
+  private movedMs = -Infinity;
+  private timer: ReturnType<typeof setTimeout> | null = null;
+  readonly keys: ReadonlySignal<readonly string[]> = computed(() => {
+    void this.comings.value;
+    return [...this.rows.keys()];
+  });
   readonly version = signal(0);
 
   set(key: string, value: T): void {
@@ -13,29 +23,38 @@ export class Table<T> {
     if (row !== undefined) {
       row.value = value;
     } else {
-      this.rows.set(key, signal(value));
-      this.keys.value = [...this.keys.value, key];
+      this.rows.set(key, signal<T | undefined>(value));
+      this.comings.value++;
     }
-    this.version.value++;
+    this.settle(row === undefined);
   }
 
   delete(key: string): void {
-    if (!this.rows.delete(key)) return;
-    this.keys.value = this.keys.value.filter((k) => k !== key);
-    this.version.value++;
+    const row = this.rows.get(key);
+    if (row === undefined) return;
+    this.rows.delete(key);
+    batch(() => {
+      row.value = undefined; // who shows it hears of its going
+      this.comings.value++;
+      this.settle(true);
+    });
   }
 
   clear(): void {
+    const all = [...this.rows.values()];
     this.rows.clear();
-    this.keys.value = [];
-    this.version.value++;
+    batch(() => {
+      for (const row of all) row.value = undefined;
+      this.comings.value++;
+      this.settle(true);
+    });
   }
 
   /// The row's signal; reading it also subscribes to its coming and going.
   get(key: string): ReadonlySignal<T | undefined> {
     const row = this.rows.get(key);
     if (row !== undefined) return row;
-    void this.keys.value;
+    void this.comings.value;
     return this.absent;
   }
 
@@ -43,9 +62,21 @@ export class Table<T> {
     return this.rows.get(key)?.peek();
   }
 
-  /// All values now. Subscribes to every change.
+  /// All values now. Subscribes to `version`.
   all(): T[] {
     void this.version.value;
-    return [...this.rows.values()].map((row) => row.peek());
+    return [...this.rows.values()].map((row) => row.peek() as T);
+  }
+
+  private settle(now: boolean): void {
+    const wait = this.movedMs + kSettleMs - performance.now();
+    if (now || wait <= 0) {
+      if (this.timer !== null) clearTimeout(this.timer);
+      this.timer = null;
+      this.movedMs = performance.now();
+      this.version.value++;
+    } else {
+      this.timer ??= setTimeout(() => this.settle(true), wait);
+    }
   }
 }

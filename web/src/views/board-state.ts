@@ -31,14 +31,15 @@ export function boardState(board: Board): { look: Look; age: string } {
   return { look, age: since > 0 ? `for ${duration(now - since)}` : "" };
 }
 
-/// Newest run of every board, by uid.
+/// Newest run of every board: key of the run by uid. What a run is about never changes, so runs are looked
+/// at when they come and go alone.
 export const newestRunOfBoard = computed(() => {
-  const newest = new Map<string, Run>();
-  for (const run of runs.all()) {
-    if (run.spec === undefined) continue;
-    const uid = toHex(run.spec.boardUid);
-    const known = newest.get(uid);
-    if (known === undefined || toHex(known.id) < toHex(run.id)) newest.set(uid, run);
+  const newest = new Map<string, string>();
+  for (const key of runs.keys.value) {
+    const spec = runs.peek(key)?.spec;
+    if (spec === undefined) continue;
+    const uid = toHex(spec.boardUid);
+    if ((newest.get(uid) ?? "") < key) newest.set(uid, key);
   }
   return newest;
 });
@@ -46,7 +47,13 @@ export const newestRunOfBoard = computed(() => {
 /// The run a board has in hand, else its newest.
 export function runOfBoard(board: Board): Run | undefined {
   const active = board.runId.length > 0 ? runs.get(toHex(board.runId)).value : undefined;
-  return active ?? newestRunOfBoard.value.get(toHex(board.uid));
+  return active ?? runs.get(newestRunOfBoard.value.get(toHex(board.uid)) ?? "").value;
+}
+
+/// The same for views over many boards, without hearing of each run's change.
+export function peekRunOfBoard(board: Board): Run | undefined {
+  const active = board.runId.length > 0 ? runs.peek(toHex(board.runId)) : undefined;
+  return active ?? runs.peek(newestRunOfBoard.value.get(toHex(board.uid)) ?? "");
 }
 
 export const runLabel = (run: Run): string => run.spec?.name || toHex(run.id).slice(0, 13);

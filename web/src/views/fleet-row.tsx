@@ -3,7 +3,7 @@ import type { Board, LinkStats, Run } from "../api/types";
 import { boards, datasetName, modelName } from "../store/fleet";
 import { count, kNone, microseconds } from "../store/format";
 import { selectedBoards } from "../store/selection";
-import { boardState, runLabel, runOfBoard } from "./board-state";
+import { boardState, knownLook, runLabel, runOfBoard } from "./board-state";
 import {
   HeldoutChange,
   HeldoutSpark,
@@ -22,9 +22,8 @@ export function BoardRow({ uidHex, shown }: { uidHex: string; shown: readonly st
   const board = boards.get(uidHex).value;
   if (board === undefined) return null;
   const run = runOfBoard(board);
-  const { look, age } = boardState(board);
   return (
-    <tr class={`board-row tone-row-${look.tone}`}>
+    <tr class={`board-row tone-row-${knownLook(board.status).tone}`}>
       <SelectCell
         selection={selectedBoards}
         row={uidHex}
@@ -32,7 +31,7 @@ export function BoardRow({ uidHex, shown }: { uidHex: string; shown: readonly st
         shown={shown}
       />
       <td class="cell-status">
-        <StateMark look={look} age={age} />
+        <BoardStateMark board={board} />
       </td>
       <th scope="row" class="cell-board">
         <a href={href("board", uidHex)}>{board.name || uidHex.slice(-8)}</a>
@@ -67,6 +66,11 @@ export function BoardRow({ uidHex, shown }: { uidHex: string; shown: readonly st
       </td>
     </tr>
   );
+}
+
+/// Of its own: an age goes on every second, the rest of the row does not.
+function BoardStateMark({ board }: { board: Board }) {
+  return <StateMark {...boardState(board)} />;
 }
 
 function NoRun() {

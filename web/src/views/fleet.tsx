@@ -1,16 +1,15 @@
-import { computed, useComputed } from "@preact/signals";
-import { useEffect } from "preact/hooks";
-import { toHex } from "../api/bytes";
-import { BoardStatus, RunState, type Board } from "../api/types";
-import { boards, modelName, runs } from "../store/fleet";
-import { count } from "../store/format";
+import { computed } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { BoardStatus } from "../api/types";
 import { stopAll } from "../store/bulk";
+import { boards } from "../store/fleet";
+import { count } from "../store/format";
 import { fleetKnown } from "../store/link";
 import { selectedBoards } from "../store/selection";
 import { loadSystemInfo, systemInfo } from "../store/system";
-import { knownLook, runOfBoard } from "./board-state";
-import { boardFields, parseFilter } from "./filter";
+import { knownLook } from "./board-state";
 import { FleetBulk } from "./fleet-bulk";
+import { fleetCounts, kChips, kOnly, shownBoards, type SortKey } from "./fleet-list";
 import { BoardRow } from "./fleet-row";
 import { PortsPanel } from "./ports";
 import { Empty } from "./parts/bits";
@@ -19,88 +18,12 @@ import { SelectHead } from "./parts/select";
 import { StateMark } from "./parts/state-mark";
 import { WindowBody } from "./parts/window";
 import { href, route, setQuery } from "./router";
-import { boardLook, isActive, runLook } from "./words";
 
 const kRowHeight = 53;
 
-const kChips: [string, BoardStatus[]][] = [
-  ["online", [BoardStatus.ONLINE]],
-  ["busy", [BoardStatus.BUSY]],
-  ["suspect", [BoardStatus.SUSPECT]],
-  ["offline", [BoardStatus.OFFLINE, BoardStatus.UNSPECIFIED]],
-  ["quarantined", [BoardStatus.QUARANTINED]],
-];
-
-/// Versions by their numbers, part by part.
-export function olderThan(a: string, b: string): boolean {
-  const [x, y] = [a, b].map((v) => v.split(/[^0-9]+/).map(Number));
-  for (let i = 0; i < 3; i++) {
-    const d = (x?.[i] ?? 0) - (y?.[i] ?? 0);
-    if (d !== 0) return d < 0;
-  }
-  return false;
-}
-const newestFirmware = computed(() =>
-  boards.all().reduce((best, b) => (olderThan(best, b.fwVersion) ? b.fwVersion : best), ""),
-);
-
-const kOnly: [string, (b: Board, newest: string) => boolean, string][] = [
-  ["failed", (b) => runOfBoard(b)?.state === RunState.FAILED, "Boards whose newest run failed"],
-  [
-    "outdated",
-    (b, newest) => b.fwVersion !== "" && olderThan(b.fwVersion, newest),
-    "Boards with older firmware than the newest in the fleet",
-  ],
-];
-
-type SortKey = "board" | "status" | "core" | "run" | "accuracy";
-const kSorts: Record<SortKey, (b: Board) => string | number> = {
-  board: (b) => b.name.toLowerCase(),
-  status: (b) => b.status,
-  core: (b) => b.core,
-  run: (b) => -(runOfBoard(b)?.state ?? 0),
-  accuracy: (b) => {
-    const after = runOfBoard(b)?.after ?? runOfBoard(b)?.heldoutBest;
-    return after === undefined || after.total === 0 ? 2 : -after.correct / after.total;
-  },
-};
-
-function sorted(list: Board[], key: SortKey): Board[] {
-  const by = kSorts[key];
-  const keyed = list.map((b) => ({ b, k: by(b), name: b.name }));
-  const compare = new Intl.Collator(undefined, { numeric: true }).compare;
-  keyed.sort((x, y) =>
-    x.k === y.k
-      ? compare(x.name, y.name)
-      : typeof x.k === "number" && typeof y.k === "number"
-        ? x.k - y.k
-        : compare(String(x.k), String(y.k)),
-  );
-  return keyed.map((k) => k.b);
-}
-
-/// The boards that the address asks for, in its order.
-function useShownBoards() {
-  return useComputed(() => {
-    const query = route.value.query;
-    const test = parseFilter(query.get("q") ?? "");
-    const wanted = kChips.find(([word]) => word === query.get("status"))?.[1];
-    const only = kOnly.find(([word]) => word === query.get("only"))?.[1];
-    const newest = newestFirmware.value;
-    const list = boards.all().filter((b) => {
-      if (only !== undefined && !only(b, newest)) return false;
-      if (wanted !== undefined && !wanted.includes(b.status)) return false;
-      const run = runOfBoard(b);
-      const word = boardLook(b.status).word;
-      return test(boardFields(b, word, modelName(b.modelHash), run ? runLook(run.state).word : ""));
-    });
-    const sort = query.get("sort") ?? "board";
-    return sorted(list, sort in kSorts ? (sort as SortKey) : "board").map((b) => toHex(b.uid));
-  });
-}
-
 export function FleetView() {
-  const shown = useShownBoards().value;
+  const list = useMemo(() => shownBoards(computed(() => route.value.query)), []);
+  const shown = list.value;
   const total = boards.keys.value.length;
   if (total === 0) return <NoBoards />;
   return (
@@ -167,8 +90,8 @@ function SortHead({ name, label }: { name: SortKey; label: string }) {
 function FleetBar({ shown, total }: { shown: number; total: number }) {
   const query = route.value.query;
   const status = query.get("status") ?? "";
-  const all = boards.all();
-  const active = runs.all().filter((r) => isActive(r.state)).length;
+  const counts = fleetCounts.value;
+  const active = counts.activeRuns;
   return (
     <div class="bar">
       <input
@@ -182,8 +105,8 @@ function FleetBar({ shown, total }: { shown: number; total: number }) {
         onInput={(e) => setQuery("q", e.currentTarget.value)}
       />
       <div class="chips" role="group" aria-label="Filter by status">
-        {kChips.map(([word, states]) => {
-          const n = all.filter((b) => states.includes(b.status)).length;
+        {kChips.map(([word, states], i) => {
+          const n = counts.chips[i] ?? 0;
           if (n === 0 && status !== word) return null;
           return (
             <button
@@ -198,8 +121,8 @@ function FleetBar({ shown, total }: { shown: number; total: number }) {
             </button>
           );
         })}
-        {kOnly.map(([word, test, title]) => {
-          const n = all.filter((b) => test(b, newestFirmware.value)).length;
+        {kOnly.map(([word, , title], i) => {
+          const n = counts.only[i] ?? 0;
           const on = query.get("only") === word;
           if (n === 0 && !on) return null;
           return (

@@ -2,7 +2,7 @@ import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 const kAlwaysWhole = 200; // rows: below, the whole table is simply there
-const kMargin = 12;
+const kMargin = 4; // rows drawn on either side: what they show costs as much as what is seen
 
 /// Which rows of a long table to draw, by what the window shows. Heights are those of one row.
 function useRowWindow(
