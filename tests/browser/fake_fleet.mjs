@@ -47,6 +47,7 @@ export class FakeFleet {
     this.events = new Map(); // run hex -> RunEvent[]
     this.frames = new Map(); // run hex -> TelemetryFrame[]
     this.identified = [];
+    this.mostFrames = Infinity; // held of a run
     this.build(nowMs, extraBoards);
   }
 
@@ -385,7 +386,9 @@ export class FakeFleet {
       correct,
       layers,
     });
-    this.frames.get(key).push(frame);
+    const frames = this.frames.get(key);
+    frames.push(frame);
+    if (frames.length > 2 * this.mostFrames) frames.splice(0, this.mostFrames);
     run.stepsDone = s;
     if (s % kStepsPerEpoch !== 0) return { frame };
     const epoch = s / kStepsPerEpoch;
@@ -413,7 +416,7 @@ export class FakeFleet {
         bitsMeanQ8: l.bits * 256,
         bitsMax: l.bits + 1,
         shift: l.shift,
-        nonzeroDeltasPpm: 612000 - epoch * 38000 - i * 50000,
+        nonzeroDeltasPpm: Math.max(9000, 612000 - epoch * 38000 - i * 50000),
         saturated: epoch > 6 ? 3 : 0,
         deadUnits: i === 0 ? 1 : 0,
         k: 15,

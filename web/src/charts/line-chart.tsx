@@ -1,8 +1,9 @@
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type uPlot from "uplot";
 import { buildOptions } from "./uplot-options";
 import { lineColour, lineDash } from "./palette";
 import { ChartTable } from "./chart-table";
+import { drawSoon, forgetDraw } from "./draw-queue";
 
 export interface Line {
   label: string;
@@ -24,7 +25,7 @@ export interface LineChartProps {
   unit: string; // of y: "%", "bits"
   x: ArrayLike<number>;
   lines: readonly Line[];
-  version: number; // a change redraws
+  version: number; // a change redraws, and so does another x
   note?: string; // "showing 1 200 of 84 000 steps"
   format: (value: number) => string;
   dark: boolean;
@@ -39,8 +40,18 @@ export interface LineChartProps {
   formatX?: (x: number) => string;
 }
 
-const toNulls = (values: ArrayLike<number>): (number | null)[] =>
-  Array.from(values, (v) => (Number.isFinite(v) ? v : null));
+/// Values as uPlot wants them: null where there is none.
+function toNulls(values: ArrayLike<number>): ArrayLike<number | null> {
+  let i = 0;
+  while (i < values.length && Number.isFinite(values[i])) i++;
+  if (i === values.length) return values;
+  const out = new Array<number | null>(values.length);
+  for (i = 0; i < values.length; i++) {
+    const v = values[i] ?? NaN;
+    out[i] = Number.isFinite(v) ? v : null;
+  }
+  return out;
+}
 
 export const hasBand = (line: Line): boolean =>
   line.low !== undefined && line.high !== undefined && line.low.length > 0;
@@ -49,7 +60,7 @@ export const hasBand = (line: Line): boolean =>
 function drawnData(props: LineChartProps): uPlot.AlignedData {
   const bands = props.lines.filter(hasBand).flatMap((l) => [l.high ?? [], l.low ?? []]);
   const columns = [...props.lines.map((l) => l.values), ...bands];
-  return [Array.from(props.x), ...columns.map(toNulls)] as uPlot.AlignedData;
+  return [props.x, ...columns.map(toNulls)] as unknown as uPlot.AlignedData;
 }
 
 /// Shows the lines that are not hidden, each with its band.
@@ -78,29 +89,32 @@ export function LineChart(props: LineChartProps) {
   const hasData = props.x.length > 0;
 
   const shape = props.lines.map((l) => `${l.label}${hasBand(l) ? "±" : ""}`).join("|");
-  const data = useMemo(() => drawnData(props), [props.version, shape]);
-  const newest = useRef(data); // also for a plot whose library was still on its way
-  newest.current = data;
-
   useEffect(() => {
     if (asTable || !hasData || host.current === null) return;
     const element = host.current;
     let disposed = false;
     let observer: ResizeObserver | null = null;
-    void import("uplot").then(({ default: UPlot }) => {
+    const make = (UPlot: typeof uPlot): void => {
       if (disposed) return;
       const made = new UPlot(
         buildOptions(() => now.current, height, element.clientWidth, setCursor, setZoomed),
-        newest.current,
+        drawnData(now.current),
         element,
       );
       plot.current = made;
-      applyHidden(made, props.lines, hidden);
-      observer = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height }));
+      if (hidden.size > 0) applyHidden(made, now.current.lines, hidden);
+      let width = element.clientWidth;
+      observer = new ResizeObserver(() => {
+        if (element.clientWidth === width) return;
+        width = element.clientWidth;
+        made.setSize({ width, height });
+      });
       observer.observe(element);
-    });
+    };
+    void import("uplot").then(({ default: UPlot }) => drawSoon(host, () => make(UPlot)));
     return () => {
       disposed = true;
+      forgetDraw(host);
       observer?.disconnect();
       plot.current?.destroy();
       plot.current = null;
@@ -108,12 +122,16 @@ export function LineChart(props: LineChartProps) {
   }, [asTable, hasData, shape, props.dark, height]);
 
   useLayoutEffect(() => {
-    const made = plot.current;
-    if (made === null || made.series.length !== data.length) return; // other lines: it is made anew
-    // Follows the live end unless the reader has zoomed in.
-    made.setData(data, !zoomed);
-    if (zoomed) made.redraw();
-  }, [data, props.xRange]);
+    if (plot.current === null) return; // it is made with the newest
+    drawSoon(host, () => {
+      const made = plot.current;
+      const data = drawnData(now.current);
+      if (made === null || made.series.length !== data.length) return; // other lines: it is made anew
+      // Follows the live end unless the reader has zoomed in.
+      made.setData(data, !zoomed);
+      if (zoomed) made.redraw();
+    });
+  }, [props.version, shape, props.x, props.xRange]);
 
   const toggle = (label: string): void => {
     const next = new Set(hidden);
@@ -123,7 +141,7 @@ export function LineChart(props: LineChartProps) {
   };
   const resetZoom = (): void => {
     setZoomed(false);
-    if (plot.current?.series.length === data.length) plot.current.setData(data, true);
+    plot.current?.setData(plot.current.data, true);
   };
 
   const at = cursor ?? lastWithValue(props);

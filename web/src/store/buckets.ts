@@ -58,16 +58,22 @@ function band(
   counts: readonly number[],
   scale: (i: number) => number,
 ): Band {
-  const out = (pick: (i: number) => number): Float64Array => Float64Array.from(keep, pick);
   if (series === undefined) return { ...kNoBand };
   const own = series.count.length > 0 ? series.count : counts;
-  const value = (column: readonly bigint[], i: number): number =>
-    (own[i] ?? 0) > 0 ? Number(column[i] ?? 0n) * scale(i) : NaN;
-  return {
-    mean: out((i) => value(series.sum, i) / (own[i] ?? 1)),
-    min: out((i) => value(series.min, i)),
-    max: out((i) => value(series.max, i)),
-  };
+  const [mean, min, max] = [0, 1, 2].map(() => new Float64Array(keep.length)) as [
+    Float64Array,
+    Float64Array,
+    Float64Array,
+  ];
+  for (let j = 0; j < keep.length; j++) {
+    const i = keep[j] ?? 0;
+    const n = own[i] ?? 0;
+    const by = n > 0 ? scale(i) : NaN;
+    min[j] = Number(series.min[i] ?? 0n) * by;
+    max[j] = Number(series.max[i] ?? 0n) * by;
+    mean[j] = (Number(series.sum[i] ?? 0n) * by) / n;
+  }
+  return { mean, min, max };
 }
 
 /// The daemon's integers as columns for charts. Buckets without a record are left out.

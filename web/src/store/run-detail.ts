@@ -5,6 +5,7 @@ import { describeError, type Problem } from "../api/errors";
 import type { EpochResult, Event, RunEvent, RunSeries, TelemetryFrame } from "../api/types";
 import { append, kNoBuckets, toBuckets, type Buckets } from "./buckets";
 import type { Progress } from "../api/watch-protocol";
+import { kChartEpochs, kRecentEpochs, kRowEpochs, mergeEpochs, thinEpochs } from "./epochs";
 import { runs } from "./fleet";
 import { usToMs } from "./numbers";
 import { StepSeries, toPoint, type BatchShape } from "./series";
@@ -14,9 +15,18 @@ const kZoomDelayMs = 60; // a drag or a held key asks once
 const kRedrawMs = 250; // charts are redrawn at most 4 times a second
 const kRefillMs = 8000; // how soon after steps were skipped on the way they are fetched
 
+/// What was read of the steps zoomed to.
+interface Part {
+  of: readonly [number, number];
+  buckets: Buckets;
+  epochs: readonly EpochResult[];
+}
+
 /// Everything of one run beside the Run itself.
 export class RunDetail {
-  readonly epochs: Signal<readonly EpochResult[]> = signal([]);
+  readonly epochs: Signal<readonly EpochResult[]> = signal([]); // of the whole run, of a long one evenly chosen
+  readonly recent: Signal<readonly EpochResult[]> = signal([]); // the newest, without a gap
+  readonly epochsDone = signal(0); // epochs the daemon holds
   readonly events: Signal<readonly RunEvent[]> = signal([]);
   readonly steps = new StepSeries(); // live ones, newer than what was read from the store
   readonly zoom: Signal<readonly [number, number] | null> = signal(null); // steps shown; null: all
@@ -31,8 +41,9 @@ export class RunDetail {
   private refill: ReturnType<typeof setTimeout> | null = null;
   private zoomTimer: ReturnType<typeof setTimeout> | null = null;
   private whole: Buckets = kNoBuckets;
-  private drawn: { version: number; zoom: unknown; buckets: Buckets } | null = null;
-  private part: { of: readonly [number, number]; buckets: Buckets } | null = null;
+  private drawn: { version: number; buckets: Buckets } | null = null;
+  private part: Part | null = null;
+  private recentMost = kRecentEpochs;
 
   constructor(readonly runHex: string) {}
 
@@ -40,9 +51,8 @@ export class RunDetail {
   buckets(): Buckets {
     const version = this.stepsVersion.value;
     const zoom = this.zoom.value;
-    if (this.drawn?.version === version && this.drawn.zoom === zoom) return this.drawn.buckets;
-    const part = this.part !== null && this.part.of === zoom ? this.part.buckets : null;
-    this.drawn = { version, zoom, buckets: part ?? this.withTail() };
+    if (this.part !== null && this.part.of === zoom) return this.part.buckets;
+    if (this.drawn?.version !== version) this.drawn = { version, buckets: this.withTail() };
     return this.drawn.buckets;
   }
 
@@ -73,9 +83,8 @@ export class RunDetail {
       if (last <= first || (first <= 1 && last >= end)) range = null;
       else range = [first, last];
     }
-    this.zoom.value = range;
     this.part = null;
-    this.stepsVersion.value++;
+    this.zoom.value = range;
     if (this.zoomTimer !== null) clearTimeout(this.zoomTimer);
     this.zoomTimer =
       range === null ? null : setTimeout(() => void this.readZoom(range), kZoomDelayMs);
@@ -83,12 +92,49 @@ export class RunDetail {
 
   private async readZoom(range: readonly [number, number]): Promise<void> {
     try {
-      const series = await this.readSeries(range);
+      const [series, epochs] = await Promise.all([
+        this.readSeries(range),
+        this.epochs.peek().length < this.epochsDone.peek()
+          ? this.listEpochs({ maxEpochs: kChartEpochs, firstStep: range[0], lastStep: range[1] })
+          : null,
+      ]);
       if (this.zoom.peek() !== range || series === undefined) return;
-      this.part = { of: range, buckets: toBuckets(series, this.batchShape()) };
+      const buckets = toBuckets(series, this.batchShape());
+      this.part = { of: range, buckets, epochs: epochs?.epochs ?? this.epochsIn(range) };
       this.stepsVersion.value++;
     } catch (error) {
       this.problem.value = describeError(error, "Could not read the steps zoomed to");
+    }
+  }
+
+  /// Results of the epochs shown: of the steps zoomed to, else of the whole run.
+  shownEpochs(): readonly EpochResult[] {
+    void this.stepsVersion.value;
+    const zoom = this.zoom.value;
+    if (zoom === null) return this.epochs.value;
+    return this.part !== null && this.part.of === zoom ? this.part.epochs : this.epochsIn(zoom);
+  }
+
+  private epochsIn(range: readonly [number, number]): EpochResult[] {
+    return this.epochs.value.filter((e) => e.step >= range[0] && e.step <= range[1]);
+  }
+
+  private listEpochs(of: { maxEpochs?: number; firstStep?: number; lastStep?: number }) {
+    const request = { runId: fromHex(this.runHex), ...of };
+    return clients().run.listEpochs(request, { timeoutMs: kCallTimeoutMs });
+  }
+
+  /// Reads `more` further ones of the newest epochs.
+  async readRecent(more = 0): Promise<void> {
+    this.recentMost += more;
+    const [done, steps] = [this.epochsDone.peek(), this.epochs.peek().at(-1)?.step ?? 0];
+    if (done === 0) return;
+    const firstStep = Math.max(1, Math.ceil(steps * (1 - this.recentMost / done)));
+    try {
+      const { epochs } = await this.listEpochs({ firstStep });
+      this.recent.value = mergeEpochs(this.recent.peek(), epochs).slice(-this.recentMost);
+    } catch (error) {
+      this.problem.value = describeError(error, "Could not read the newest epochs");
     }
   }
 
@@ -111,11 +157,21 @@ export class RunDetail {
     this.addEpochs([epoch]);
   }
 
-  // A newer attempt's result of the same epoch equals the older one or the run failed: keep the newer.
-  addEpochs(list: readonly EpochResult[]): void {
-    const byEpoch = new Map(this.epochs.value.map((e) => [e.epoch, e]));
-    for (const e of list) byEpoch.set(e.epoch, e);
-    this.epochs.value = [...byEpoch.values()].sort((a, b) => a.epoch - b.epoch);
+  private addEpochs(list: readonly EpochResult[]): void {
+    if (list.length === 0) return;
+    this.epochs.value = thinEpochs(mergeEpochs(this.epochs.peek(), list));
+    this.recent.value = mergeEpochs(this.recent.peek(), list).slice(-this.recentMost);
+    const newest = this.recent.peek().at(-1)?.epoch ?? -1;
+    this.epochsDone.value = Math.max(this.epochsDone.peek(), newest + 1);
+  }
+
+  // What was chosen of many has gaps: the newest are read for themselves.
+  private takeEpochs(list: readonly EpochResult[], total: number): void {
+    const whole = total <= list.length;
+    this.epochsDone.value = Math.max(this.epochsDone.peek(), total);
+    this.epochs.value = thinEpochs(mergeEpochs(this.epochs.peek(), list));
+    if (whole) this.recent.value = mergeEpochs(this.recent.peek(), list).slice(-this.recentMost);
+    else if (this.stepsWanted) void this.readRecent();
   }
 
   addEvent(event: RunEvent): void {
@@ -147,12 +203,12 @@ export class RunDetail {
     const runId = fromHex(this.runHex);
     try {
       const [epochs, events, series] = await Promise.all([
-        run.listEpochs({ runId }, options),
+        this.listEpochs({ maxEpochs: withSteps ? kChartEpochs : kRowEpochs }),
         withSteps ? run.listRunEvents({ runId }, options) : null,
         withSteps ? this.readSeries(null) : undefined,
       ]);
       batch(() => {
-        this.addEpochs(epochs.epochs);
+        this.takeEpochs(epochs.epochs, epochs.total);
         for (const e of events?.events ?? []) this.addEvent(e);
         if (series !== undefined) this.takeSeries(series);
         this.problem.value = null;

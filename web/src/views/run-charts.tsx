@@ -80,16 +80,16 @@ function joinLines(
   return { x: joined.x, lines: withValues([...spread, ...rest]) };
 }
 
-/// Epochs within the steps that are shown.
-const epochsShown = (detail: RunDetail): EpochResult[] => {
-  const zoom = detail.zoom.value;
-  return detail.epochs.value.filter(
-    (e) => zoom === null || (e.step >= zoom[0] && e.step <= zoom[1]),
-  );
-};
+/// Of a long run some epochs are shown, evenly chosen.
+function epochNote(detail: RunDetail, shown: readonly EpochResult[]): string {
+  const [done, first, last] = [detail.epochsDone.value, shown[0], shown[shown.length - 1]];
+  if (first === undefined || last === undefined) return "";
+  const all = detail.zoom.value === null ? done : last.epoch - first.epoch + 1;
+  return shown.length < all ? `${count(shown.length)} of ${count(all)} epochs` : "";
+}
 
 /// What all charts of a run have in common: its steps, the range shown, the theme.
-function useCommon(run: Run, detail: RunDetail) {
+function useCommon(run: Run, detail: RunDetail, epochs: readonly EpochResult[] = []) {
   const b = detail.buckets();
   const zoom = detail.zoom.value;
   return {
@@ -97,7 +97,7 @@ function useCommon(run: Run, detail: RunDetail) {
     common: {
       xLabel: "step",
       version: detail.stepsVersion.value * 1000 + detail.epochs.value.length,
-      note: stepNote(b),
+      note: [stepNote(b), epochNote(detail, epochs)].filter(Boolean).join(" · "),
       dark: dark.value,
       syncKey: detail.runHex,
       xRange: zoom,
@@ -115,8 +115,8 @@ function emptyText(run: Run, detail: RunDetail): string {
 }
 
 export function AccuracyChart({ run, detail }: ChartProps) {
-  const { b, common } = useCommon(run, detail);
-  const epochs = epochsShown(detail);
+  const epochs = detail.shownEpochs();
+  const { b, common } = useCommon(run, detail, epochs);
   const { x, lines } = useMemo(
     () =>
       joinLines(
@@ -138,7 +138,7 @@ export function AccuracyChart({ run, detail }: ChartProps) {
           },
         ],
       ),
-    [b, detail.epochs.value],
+    [b, epochs],
   );
   return (
     <LineChart
@@ -158,8 +158,8 @@ export function LossChart({ run, detail }: ChartProps) {
   const classes = hasClasses(run.outputs);
   // As the board sums it up; in the units of the errors where there are no classes.
   const unit = classes ? 1 : squaredError({ sum: 1n, exp2: 0, count: 1 } as Loss, run.outputs);
-  const { b, common } = useCommon(run, detail);
-  const epochs = epochsShown(detail);
+  const epochs = detail.shownEpochs();
+  const { b, common } = useCommon(run, detail, epochs);
   const { x, lines } = useMemo(() => {
     const perEpoch = (label: string, colour: number, of: (e: EpochResult) => number): Line => ({
       label,
@@ -178,7 +178,7 @@ export function LossChart({ run, detail }: ChartProps) {
             perEpoch("held-out, per epoch", 1, (e) => squaredError(e.heldoutLoss, run.outputs)),
           ],
     );
-  }, [b, detail.epochs.value]);
+  }, [b, epochs]);
   return (
     <LineChart
       {...common}
@@ -208,32 +208,38 @@ const kQuantities: Record<Quantity, { title: string; about: string }> = {
   k: { title: "Precision k per layer", about: "Bits of the stored weights" },
 };
 
+/// Precision moves in steps, which smoothing would hide.
+function layerLines(
+  band: Band,
+  colour: number,
+  label: string,
+  bucketed: boolean,
+  quantity: Quantity,
+): Line[] {
+  const each: Line = {
+    label,
+    values: band.mean,
+    ...(bucketed && { low: band.min, high: band.max }),
+    colour,
+    step: true,
+  };
+  if (quantity === "k") return [each];
+  return [
+    { ...each, label: `${label}, each step`, faint: true, behind: true },
+    { label, values: smooth(band.mean, kLayerSmoothing), colour },
+  ];
+}
+
 export function LayerChart({ run, detail, quantity }: ChartProps & { quantity: Quantity }) {
   const [heat, setHeat] = useState(false);
   const { b, common } = useCommon(run, detail);
   const bands = b[quantity];
   const names = layerNames(run, bands.length);
-  const whole = (band: Band, i: number): Line => ({
-    label: names[i] ?? "",
-    values: band.mean,
-    ...(b.x.length < b.points && { low: band.min, high: band.max }),
-    colour: i,
-    step: true,
-  });
-  const smoothed = (band: Band, i: number): Line[] => [
-    {
-      label: `${names[i] ?? ""}, each step`,
-      values: band.mean,
-      ...(b.x.length < b.points && { low: band.min, high: band.max }),
-      colour: i,
-      faint: true,
-      step: true,
-      behind: true,
-    },
-    { label: names[i] ?? "", values: smooth(band.mean, kLayerSmoothing), colour: i },
-  ];
-  // Precision moves in steps, which smoothing would hide.
-  const lines = quantity === "k" ? bands.map(whole) : bands.flatMap(smoothed);
+  const bucketed = b.x.length < b.points;
+  const lines = useMemo(
+    () => bands.flatMap((band, i) => layerLines(band, i, names[i] ?? "", bucketed, quantity)),
+    [b, quantity, names.join("|")],
+  );
   const { title, about } = kQuantities[quantity];
   const format = (v: number): string => (Number.isInteger(v) ? String(v) : v.toFixed(1));
   return (

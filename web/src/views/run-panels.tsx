@@ -1,4 +1,3 @@
-import { useState } from "preact/hooks";
 import { toHex } from "../api/bytes";
 import { AptMode, Policy, type HyperParams, type Loss, type Run } from "../api/types";
 import { serverNowMs } from "../store/clock";
@@ -18,15 +17,15 @@ import {
   shiftSourceName,
 } from "./words";
 
-const kRows = 200; // of a long run the newest; more on request
+const kRows = 200; // more, on request
 
 export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
-  const epochs = detail.epochs.value;
-  const [most, setMost] = useState(kRows);
+  const epochs = detail.recent.value;
+  const done = Math.max(detail.epochsDone.value, epochs.length);
   const classes = hasClasses(run.outputs);
   const error = (loss: Loss | undefined): string => significant(squaredError(loss, run.outputs));
   return (
-    <Panel title="Epochs" aside={epochs.length > 0 ? `${epochs.length} done` : undefined}>
+    <Panel title="Epochs" aside={done > 0 ? `${count(done)} done` : undefined}>
       {epochs.length === 0 ? (
         <p class="quiet pad">{detail.loaded.value ? "No epoch is complete yet." : "Loading …"}</p>
       ) : (
@@ -46,41 +45,38 @@ export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
               </tr>
             </thead>
             <tbody>
-              {epochs
-                .slice(-most)
-                .reverse()
-                .map((e) => (
-                  <tr key={e.epoch}>
-                    <th scope="row">
-                      {e.epoch + 1}
-                      {e.bestStep === e.step && e.step === run.bestStep && (
-                        <span class="badge tone-ok">best</span>
-                      )}
-                    </th>
-                    <td>{count(e.step)}</td>
-                    {classes && <td>{decimal(lossPerSample(e.loss))}</td>}
-                    <td>{classes ? percent(fraction(e.train)) : error(e.loss)}</td>
-                    <td class="strong">
-                      {classes ? percent(fraction(e.heldout)) : error(e.heldoutLoss)}
-                    </td>
-                    <td>
-                      {e.layers.map((l) => percent(1 - l.nonzeroDeltasPpm / 1e6, 0)).join(" · ")}
-                    </td>
-                    <td>{e.layers.map((l) => count(l.saturated)).join(" · ")}</td>
-                    <td>{e.layers.map((l) => count(l.deadUnits)).join(" · ")}</td>
-                    <td class={e.alarms === 0 ? "quiet" : "tone-warn"}>
-                      {alarmWords(e.alarms) || "none"}
-                    </td>
-                  </tr>
-                ))}
+              {[...epochs].reverse().map((e) => (
+                <tr key={e.epoch}>
+                  <th scope="row">
+                    {e.epoch + 1}
+                    {e.bestStep === e.step && e.step === run.bestStep && (
+                      <span class="badge tone-ok">best</span>
+                    )}
+                  </th>
+                  <td>{count(e.step)}</td>
+                  {classes && <td>{decimal(lossPerSample(e.loss))}</td>}
+                  <td>{classes ? percent(fraction(e.train)) : error(e.loss)}</td>
+                  <td class="strong">
+                    {classes ? percent(fraction(e.heldout)) : error(e.heldoutLoss)}
+                  </td>
+                  <td>
+                    {e.layers.map((l) => percent(1 - l.nonzeroDeltasPpm / 1e6, 0)).join(" · ")}
+                  </td>
+                  <td>{e.layers.map((l) => count(l.saturated)).join(" · ")}</td>
+                  <td>{e.layers.map((l) => count(l.deadUnits)).join(" · ")}</td>
+                  <td class={e.alarms === 0 ? "quiet" : "tone-warn"}>
+                    {alarmWords(e.alarms) || "none"}
+                  </td>
+                </tr>
+              ))}
             </tbody>
           </table>
-          {epochs.length > most && (
+          {epochs.length < done && (
             <p class="pad row">
               <span class="quiet">
-                the newest {most} of {count(epochs.length)} epochs
+                the newest {count(epochs.length)} of {count(done)} epochs
               </span>
-              <button type="button" class="small" onClick={() => setMost(most + kRows)}>
+              <button type="button" class="small" onClick={() => void detail.readRecent(kRows)}>
                 {kRows} more
               </button>
             </p>

@@ -199,7 +199,7 @@ function ReasonBox({ run }: { run: Run }) {
 function Summary({ run, detail }: { run: Run; detail: RunDetail }) {
   const done = Math.min(stepsDone(run, detail), run.stepsTotal || Infinity);
   const epochs = run.effective?.epochs ?? run.spec?.hyper?.epochs;
-  const stepUs = detail.epochs.value.at(-1)?.stepUs ?? 0;
+  const stepUs = detail.recent.value.at(-1)?.stepUs ?? 0;
   const left = isActive(run.state) ? (run.stepsTotal - done) * msPerStep(detail) : 0;
   return (
     <div class="tiles run-tiles">
@@ -315,7 +315,7 @@ const bestNote = (run: Run): string =>
 
 /// Pace of the last epochs, everything included; 0: not known yet.
 function msPerStep(detail: RunDetail): number {
-  const recent = detail.epochs.value.slice(-6);
+  const recent = detail.recent.value.slice(-6);
   const [first, last] = [recent[0], recent.at(-1)];
   if (first === undefined || last === undefined || last.step <= first.step) return 0;
   return (usToMs(last.timeUs) - usToMs(first.timeUs)) / (last.step - first.step);

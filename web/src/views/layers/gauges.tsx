@@ -75,7 +75,7 @@ export function GaugesPanel({ run, detail }: { run: Run; detail: RunDetail }) {
                 setPicked(to === epochs.length - 1 ? null : to);
               }}
             />
-            {picked === null ? "newest" : `${epoch.epoch + 1} of ${epochs.length}`}
+            {picked === null ? "newest" : `${epoch.epoch + 1} of ${count(detail.epochsDone.value)}`}
           </label>
         )
       }

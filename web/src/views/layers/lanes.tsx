@@ -62,7 +62,7 @@ function EpochLanes(props: {
     unit: "",
     x,
     lines,
-    version: epochs.length,
+    version: (epochs.at(-1)?.epoch ?? 0) * 4096 + epochs.length,
     format: figure,
     dark: dark.value,
     empty: props.empty,
@@ -135,7 +135,7 @@ export function LanesPanel({ run, detail }: { run: Run; detail: RunDetail }) {
       <p class="quiet pad">
         {marks.length === 0
           ? "Precision is fixed in this run; with --apt each layer gets a bit more where U is below Tmin and a bit less where it is above Tmax."
-          : `Precision adapts: ${count(changes)} changes of k so far.`}
+          : `Precision adapts: ${detail.epochs.value.length < detail.epochsDone.value ? "at least " : ""}${count(changes)} changes of k so far.`}
       </p>
     </Panel>
   );

@@ -123,6 +123,11 @@ function charts(run: Run, detail: RunDetail): string {
   );
 }
 
+function epochsTitle(detail: RunDetail): string {
+  const [held, done] = [detail.epochs.peek().length, detail.epochsDone.peek()];
+  return held < done ? `Epochs: ${count(held)} of ${count(done)}, evenly chosen` : "Epochs";
+}
+
 function epochTable(run: Run, detail: RunDetail): string {
   const classes = hasClasses(run.outputs);
   return tableHtml(
@@ -210,7 +215,7 @@ export function reportBody(run: Run, detail: RunDetail, account: Account | undef
       ? ""
       : part("Energy and memory, as the APT paper counts", accountTable(account))) +
     part("Settings", tableHtml(["", ""], settings as string[][])) +
-    part("Epochs", detail.epochs.peek().length > 0 ? epochTable(run, detail) : "") +
+    part(epochsTitle(detail), detail.epochs.peek().length > 0 ? epochTable(run, detail) : "") +
     part("Identity", tableHtml(["", ""], identity(run)))
   );
 }
