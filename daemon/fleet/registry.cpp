@@ -148,13 +148,14 @@ asio::awaitable<void> Registry::admit(std::string endpoint,
   const auto self = shared_from_this();
   const BoardUid uid = session->hello().uid;
   if (!boards_.contains(uid) && boards_.size() >= options_.max_boards) {
-    const Status full =
-        with_reason(absl::ResourceExhaustedError(
-                        absl::StrCat("board ", uid.hex(), ": ", boards_.size(),
-                                     " boards are known; limit ", options_.max_boards)),
-                    "TOO_MANY_BOARDS", "Forget boards that are gone: odtctl board forget BOARD.");
-    log(3, std::string(full.message()) + "; forget boards that are gone");
-    session->close(full);
+    model::Reason reason{"TOO_MANY_BOARDS",
+                         absl::StrCat("board ", uid.hex(), ": ", boards_.size(),
+                                      " boards are known; limit ", options_.max_boards),
+                         "Forget boards that are gone: odtctl board forget BOARD."};
+    session->close(
+        with_reason(absl::ResourceExhaustedError(reason.text), reason.code, reason.remedy));
+    const BoardUid anybody;  // one line a place
+    co_await warn(endpoint, std::move(reason), anybody);
     co_return;
   }
   {

@@ -70,6 +70,7 @@ Status Registry::listen() {
     if (!address.ok()) return address.status();
     session::LinkOptions link = options_.link;
     link.tls = tls ? listen_tls_ : nullptr;
+    link.max_open = options_.max_boards + 64;
     auto listener = options_.make_listener(address->host, address->port, std::move(link), *this);
     if (!listener.ok()) return listener.status();
     if (tls) log(2, "boards dial in at " + text + " with " + link::describe(*listen_tls_));

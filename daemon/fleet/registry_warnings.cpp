@@ -10,6 +10,8 @@ namespace {
 
 using std::chrono::steady_clock;
 constexpr std::int64_t kWarnAgainUs = 600'000'000;
+constexpr std::size_t kMostWarnings = 1000;  // in that time; names come from strangers
+constexpr std::size_t kMostVersions = 8192;
 
 // What a warning is about: boards that dial in come from another port each time.
 std::string place_of(const std::string& endpoint) {
@@ -35,6 +37,7 @@ void Registry::judge_version(const std::string& endpoint, const model::HelloInfo
   const auto ours = release_of(options_.version), theirs = release_of(hello.fw_version);
   if (!ours || !theirs || *ours == *theirs) return;
   const std::string version = sanitize_name(hello.fw_version);
+  if (told_versions_.size() >= kMostVersions) told_versions_.clear();
   if (!told_versions_.insert(hello.uid.hex() + " " + version).second) return;
   const bool older = *theirs < *ours;
   model::Reason reason{
@@ -99,7 +102,7 @@ asio::awaitable<void> Registry::warn(std::string endpoint, model::Reason reason,
   const std::int64_t now = clock_.now_us();
   std::erase_if(warned_us_, [now](const auto& w) { return now - w.second >= kWarnAgainUs; });
   const std::string about = place_of(endpoint) + " " + reason.code + " " + uid.hex();
-  if (!warned_us_.emplace(about, now).second) co_return;
+  if (warned_us_.size() >= kMostWarnings || !warned_us_.emplace(about, now).second) co_return;
   // What a link says begins with its name.
   log(3, reason.text.starts_with(endpoint) ? reason.text : endpoint + ": " + reason.text);
   store::Batch batch;

@@ -29,12 +29,12 @@ Result<std::shared_ptr<TlsContext>> make_tls_context(const TlsFiles& files, TlsS
 const std::string& describe(const TlsContext& context);
 
 // Takes over an accepted socket: handshake within `timeout`. Errors: UNAVAILABLE (the peer is not
-// who it should be, speaks no TLS 1.3, or is too slow), in words.
-asio::awaitable<Result<std::shared_ptr<ByteLink>>> accept_tls(asio::io_context& io,
-                                                              asio::ip::tcp::socket socket,
-                                                              std::shared_ptr<TlsContext> context,
-                                                              std::string name,
-                                                              std::chrono::milliseconds timeout);
+// who it should be, speaks no TLS 1.3, or is too slow), in words. `opened` gets the link before the
+// handshake, for whoever wants to close it meanwhile.
+asio::awaitable<Result<std::shared_ptr<ByteLink>>> accept_tls(
+    asio::io_context& io, asio::ip::tcp::socket socket, std::shared_ptr<TlsContext> context,
+    std::string name, std::chrono::milliseconds timeout,
+    std::function<void(std::weak_ptr<ByteLink>)> opened = {});
 
 // Dials host:port. The peer's certificate must be for `peer_name` (empty: for host). Errors: those
 // of dial_tcp() and of accept_tls().

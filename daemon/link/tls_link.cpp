@@ -136,12 +136,11 @@ asio::awaitable<Result<std::shared_ptr<ByteLink>>> shake_hands(asio::io_context&
 
 }  // namespace
 
-asio::awaitable<Result<std::shared_ptr<ByteLink>>> accept_tls(asio::io_context& io,
-                                                              tcp::socket socket,
-                                                              std::shared_ptr<TlsContext> context,
-                                                              std::string name,
-                                                              std::chrono::milliseconds timeout) {
+asio::awaitable<Result<std::shared_ptr<ByteLink>>> accept_tls(
+    asio::io_context& io, tcp::socket socket, std::shared_ptr<TlsContext> context, std::string name,
+    std::chrono::milliseconds timeout, std::function<void(std::weak_ptr<ByteLink>)> opened) {
   auto link = std::make_shared<TlsLink>(std::move(socket), std::move(context), std::move(name));
+  if (opened) opened(link);
   Result<std::shared_ptr<ByteLink>> done = co_await shake_hands(io, link, timeout);
   co_return done;
 }

@@ -6,12 +6,14 @@
 #include "link/serial_link.h"
 #include "link/tcp_link.h"
 #include "session/runner_parts.h"
+#include "wire/text.h"
 
 namespace odt::session {
 namespace {
 
 constexpr int kHelloTries = 3;
 constexpr std::uint64_t kGarbageBytes = 2048;  // without one sound frame: another speed
+constexpr std::size_t kShownText = 60;         // of what another device says
 constexpr std::chrono::milliseconds kDialTimeout{5000};
 constexpr std::chrono::milliseconds kLookForPort{250};
 constexpr std::chrono::seconds kStable{10};  // a session of this age starts the backoff anew
@@ -164,6 +166,8 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
     if (serial) session_->leave_link_open();
     bytes_before_ = pipe_->rx_bytes();
     frames_before_ = pipe_->rx_frames();
+    echoes_before_ = pipe_->echoes();
+    text_before_ = pipe_->text_bytes();
     Status said = co_await session_->connect(kHelloTries);
     bool mismatch = mismatched();
     for (std::size_t i = 1; serial && absl::IsDeadlineExceeded(said) && i < bauds_.size(); ++i) {
@@ -216,8 +220,11 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
 
   // Since talk() began.
   std::uint64_t garbage() const { return pipe_->rx_bytes() - bytes_before_; }
+  std::uint64_t text() const { return pipe_->text_bytes() - text_before_; }
+  // Text is read at the right speed.
   bool mismatched() const {
-    return pipe_->rx_frames() == frames_before_ && garbage() > kGarbageBytes;
+    return pipe_->rx_frames() == frames_before_ && garbage() > kGarbageBytes &&
+           text() < garbage() / 2;
   }
 
   void report(model::PortState state, const model::Reason& reason) {
@@ -240,7 +247,23 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
 
   void report_hello_error(const Status& said, bool mismatch) {
     if (mismatch) return report_mismatch();
-    if (absl::IsDeadlineExceeded(said)) {
+    const bool silent = absl::IsDeadlineExceeded(said);
+    if (silent && pipe_->echoes() > echoes_before_) {
+      return report(model::PortState::kSilent,
+                    {"ECHO", endpoint_ + ": what odtd writes comes back, and nothing else",
+                     "are receiver and transmitter of the cable joined, or does an adapter echo? "
+                     "Then no board is behind it"});
+    }
+    pipe_->flush_console();
+    if (silent && text() > 0) {
+      return report(model::PortState::kSilent,
+                    {"SPEAKS_TEXT",
+                     fmt::format("{}: no HELLO_ACK, but text: \"{}\"", endpoint_,
+                                 wire::sanitise(pipe_->last_line(), kShownText)),
+                     "a modem or a printer? Then: odtctl port release " + endpoint_ +
+                         ". A board: does it run odt's firmware, or is it still starting?"});
+    }
+    if (silent) {
       return report(
           model::PortState::kSilent,
           reason_of(said, "SILENT",
@@ -276,7 +299,7 @@ class EndpointLoop : public std::enable_shared_from_this<EndpointLoop> {
   std::shared_ptr<SessionImpl> session_;
   Signal wake_, done_signal_;
   std::vector<std::uint32_t> bauds_;  // the one that answered last is first
-  std::uint64_t bytes_before_ = 0, frames_before_ = 0;
+  std::uint64_t bytes_before_ = 0, frames_before_ = 0, echoes_before_ = 0, text_before_ = 0;
   bool started_ = false, stopped_ = false, done_ = false, gone_ = false;
 };
 

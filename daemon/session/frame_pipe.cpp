@@ -17,9 +17,7 @@ FramePipe::FramePipe(asio::io_context& io, std::shared_ptr<link::ByteLink> link,
       link_(std::move(link)),
       strict_(strict),
       stream_({[this](wire::Frame frame) { on_frame(frame); },
-               [this](const std::string& line) {
-                 if (handler_ != nullptr) handler_->on_console(line);
-               },
+               [this](const std::string& line) { on_console(line); },
                [this](const char* why) {
                  if (strict_) bad_frame_ = absl::UnavailableError(link_->name() + ": " + why);
                }}),
@@ -135,6 +133,12 @@ void FramePipe::on_frame(const wire::Frame& frame) {
     return;
   }
   if (handler_ != nullptr) handler_->on_frame(frame);
+}
+
+void FramePipe::on_console(const std::string& line) {
+  text_bytes_ += line.size();
+  last_line_ = line;
+  if (handler_ != nullptr) handler_->on_console(line);
 }
 
 }  // namespace odt::session

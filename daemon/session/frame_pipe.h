@@ -54,6 +54,11 @@ class FramePipe : public std::enable_shared_from_this<FramePipe> {
   std::uint64_t rx_frames() const { return stream_.frames(); }
   std::uint64_t rx_bytes() const { return stream_.bytes(); }
   std::uint64_t rx_errors() const { return stream_.errors() + wrong_direction_; }
+  // Frames of our own that came back: receiver and transmitter are joined, or a tty echoes.
+  std::uint64_t echoes() const { return wrong_direction_; }
+  // The last line of text that came between frames, sanitised; empty: none.
+  const std::string& last_line() const { return last_line_; }
+  std::uint64_t text_bytes() const { return text_bytes_; }
   std::uint64_t tx_frames() const { return tx_frames_; }
   std::uint64_t tx_bytes() const { return tx_bytes_; }
   link::ByteLink& link() { return *link_; }
@@ -64,6 +69,7 @@ class FramePipe : public std::enable_shared_from_this<FramePipe> {
   bool sendable() const { return !held_ && (!control_.empty() || !bulk_.empty()); }
   std::string take_bytes();
   void on_frame(const wire::Frame& frame);
+  void on_console(const std::string& line);
 
   asio::io_context& io_;
   std::shared_ptr<link::ByteLink> link_;
@@ -74,7 +80,8 @@ class FramePipe : public std::enable_shared_from_this<FramePipe> {
   Signal work_, room_;
   asio::steady_timer flush_timer_;
   std::uint16_t session_ = 0;
-  std::uint64_t tx_frames_ = 0, tx_bytes_ = 0, wrong_direction_ = 0;
+  std::uint64_t tx_frames_ = 0, tx_bytes_ = 0, wrong_direction_ = 0, text_bytes_ = 0;
+  std::string last_line_;
   bool held_ = false, closed_ = false, closing_ = false;
   Status closing_why_, bad_frame_;
   // Ends whatever the receiver holds half of (a modem prober's text, a frame cut off).

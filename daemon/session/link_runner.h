@@ -26,7 +26,7 @@ class LinkHost {
   // State of the endpoint for the port list: opening, silent, locked, baud mismatch, gone, error.
   virtual void on_port_state(const std::string& endpoint, model::PortState state,
                              const model::Reason& reason) = 0;
-  // Who dialled in could not be let in before a HELLO: no TLS, wrong certificate or key.
+  // Who dialled in could not be let in before a HELLO: no TLS, wrong certificate or key, too many.
   virtual void on_refused(const std::string& endpoint, const model::Reason& reason) {
     (void)endpoint;
     (void)reason;
@@ -39,6 +39,9 @@ struct LinkOptions {
   std::vector<std::uint32_t> baud_list = {921600, 115200};
   bool dtr = true, rts = true, rts_cts = false;
   std::chrono::milliseconds hello_deadline{5000};
+  // Of a listener: all its connections, and how long one may be silent where another waits.
+  std::size_t max_open = 4160;
+  std::chrono::milliseconds make_room{1000};
   std::chrono::milliseconds suspect_after{3000}, down_after{5000}, ping_idle{1000};
   // First wait for a HELLO_ACK; doubles with each of the three tries.
   std::chrono::milliseconds hello_timeout{500};
@@ -70,8 +73,9 @@ std::unique_ptr<LinkRunner> make_link_runner(asio::io_context& io, const Clock& 
                                              std::string endpoint, LinkOptions options,
                                              LinkHost& host);
 // Accepts boards that dial in; endpoints are "tcp-in:addr:port" ("tls-in:" with options.tls). At
-// most max_pending connections without HELLO_ACK. Errors of the factory: ALREADY_EXISTS (port in
-// use, with the remedy).
+// most max_pending connections without HELLO_ACK, and options.max_open or half of the process's
+// descriptors altogether: who is turned away is told of by on_refused, at most every 10 s. Errors
+// of the factory: ALREADY_EXISTS (port in use, with the remedy).
 Result<std::unique_ptr<LinkRunner>> make_tcp_listener(asio::io_context& io, const Clock& clock,
                                                       const std::string& address,
                                                       std::uint16_t port, LinkOptions options,

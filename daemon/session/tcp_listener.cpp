@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <list>
 
@@ -12,6 +13,20 @@ using asio::ip::tcp;
 
 constexpr std::chrono::seconds kAcceptPause{1};  // out of descriptors: they come back
 constexpr int kHelloTries = 8;                   // the deadline ends it
+constexpr std::chrono::seconds kSayAgain{10};    // that the house is full
+
+// The rest of the descriptors is for the API, the stores and serial ports: without any, they stand.
+std::size_t bounded_open(std::size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  return std::min<std::size_t>(wanted, limit.rlim_cur / 2);
+}
+
+// A connection that has not answered a HELLO yet.
+struct Seat {
+  SteadyTime since = std::chrono::steady_clock::now();
+  std::weak_ptr<link::ByteLink> link;
+};
 
 // Shared by its coroutines and the runner; host_ is null once the runner has gone.
 class Listener : public std::enable_shared_from_this<Listener> {
@@ -23,7 +38,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
         acceptor_(std::move(acceptor)),
         options_(std::move(options)),
         host_(&host),
-        max_pending_(max_pending),
+        max_pending_(static_cast<std::size_t>(max_pending)),
+        max_open_(bounded_open(options_.max_open)),
         random_(system_random()),
         memory_(std::make_shared<EndpointMemory>()),
         pause_(io),
@@ -74,36 +90,72 @@ class Listener : public std::enable_shared_from_this<Listener> {
       }
       boost::system::error_code peer_error;
       const tcp::endpoint peer = socket.remote_endpoint(peer_error);
-      if (peer_error || pending_ >= max_pending_) {
+      const std::string name = peer_error ? std::string()
+                                          : fmt::format("{}-in:{}:{}", options_.tls ? "tls" : "tcp",
+                                                        peer.address().to_string(), peer.port());
+      if (peer_error || !has_room(name)) {
         socket.close(ec);
         continue;
       }
-      const std::string name = fmt::format("{}-in:{}:{}", options_.tls ? "tls" : "tcp",
-                                           peer.address().to_string(), peer.port());
-      spawn(receive(self, std::move(socket), name));
+      pending_.push_back(std::make_shared<Seat>());
+      spawn(receive(self, std::move(socket), name, pending_.back()));
     }
   }
 
-  // Until it is over the connection counts as pending.
+  // Who says nothing does not keep out who does: where all seats are taken, the one that has been
+  // silent for longest gives way, once it has had its time.
+  bool has_room(const std::string& name) {
+    const bool open = open_ < max_open_;
+    if (open && pending_.size() < max_pending_) return true;
+    ++turned_away_;
+    say_full(name, open);
+    if (!open || pending_.empty()) return false;
+    const SteadyTime until = pending_.front()->since + options_.make_room;
+    if (std::chrono::steady_clock::now() < until) return false;
+    const auto silent = pending_.front()->link.lock();
+    pending_.pop_front();
+    if (silent) silent->close();
+    return true;
+  }
+
+  void say_full(const std::string& name, bool open) {
+    const SteadyTime now = std::chrono::steady_clock::now();
+    if (host_ == nullptr || now < say_again_) return;
+    say_again_ = now + kSayAgain;
+    const std::string what =
+        open ? fmt::format("{} connections have not answered a HELLO; limit {}", pending_.size(),
+                           max_pending_)
+             : fmt::format("{} connections are open; limit {}", open_, max_open_);
+    host_->on_refused(
+        name, {"TOO_MANY_CONNECTIONS",
+               fmt::format("{}: {}; {} turned away or closed so far", name, what, turned_away_),
+               "Is there another program that dials this port? Boards try again by themselves."});
+  }
+
+  void leave(const std::shared_ptr<Seat>& seat) { pending_.remove(seat); }
+
+  // Until it has answered a HELLO the connection has its seat among the pending.
   asio::awaitable<void> receive(std::shared_ptr<Listener> self, tcp::socket socket,
-                                std::string name) {
-    ++pending_;
+                                std::string name, std::shared_ptr<Seat> seat) {
+    const Open counted(*this);
     const SteadyTime deadline = std::chrono::steady_clock::now() + options_.hello_deadline;
     if (!options_.tls) {
-      co_await serve(self, link::make_tcp_link(std::move(socket), name), name, deadline);
+      co_await serve(self, link::make_tcp_link(std::move(socket), name), name, deadline, seat);
       co_return;
     }
     // A stop does not wait for a client that says nothing: nobody is spoken to before this is over.
     --running_;
     done_signal_.notify();
+    std::function<void(std::weak_ptr<link::ByteLink>)> opened =
+        [seat](std::weak_ptr<link::ByteLink> half_open) { seat->link = std::move(half_open); };
     const auto link = co_await link::accept_tls(io_, std::move(socket), options_.tls, name,
-                                                options_.hello_deadline);
+                                                options_.hello_deadline, std::move(opened));
     ++running_;
     if (link.ok() && !stopped_) {
-      co_await serve(self, *link, name, deadline);
+      co_await serve(self, *link, name, deadline, seat);
       co_return;
     }
-    --pending_;
+    leave(seat);
     if (link.ok()) {
       (*link)->close();
     } else if (!stopped_ && host_ != nullptr) {
@@ -114,7 +166,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   }
 
   asio::awaitable<void> serve(std::shared_ptr<Listener> self, std::shared_ptr<link::ByteLink> link,
-                              std::string name, SteadyTime until) {
+                              std::string name, SteadyTime until, std::shared_ptr<Seat> seat) {
+    seat->link = link;
     auto pipe = std::make_shared<FramePipe>(io_, std::move(link), !options_.tcp_lossy);
     pipe->start();
     auto session =
@@ -129,7 +182,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
     });
     const Status said = co_await session->connect(kHelloTries);
     deadline.cancel();
-    --pending_;
+    leave(seat);
     if (said.ok() && !stopped_) {
       const bool wanted = host_ != nullptr && host_->on_session(name, session);
       if (wanted) {
@@ -146,12 +199,27 @@ class Listener : public std::enable_shared_from_this<Listener> {
     (void)self;
   }
 
+  // Counts a connection for as long as its coroutine lives.
+  class Open {
+   public:
+    explicit Open(Listener& listener) : listener_(listener) { ++listener_.open_; }
+    ~Open() { --listener_.open_; }
+    Open(const Open&) = delete;
+    Open& operator=(const Open&) = delete;
+
+   private:
+    Listener& listener_;
+  };
+
   asio::io_context& io_;
   const Clock& clock_;
   tcp::acceptor acceptor_;
   LinkOptions options_;
   LinkHost* host_;
-  int max_pending_, pending_ = 0, running_ = 0;
+  std::size_t max_pending_, max_open_, open_ = 0, turned_away_ = 0;
+  std::list<std::shared_ptr<Seat>> pending_;  // oldest first
+  SteadyTime say_again_{};
+  int running_ = 0;
   Random random_;
   std::shared_ptr<EndpointMemory> memory_;
   std::list<std::shared_ptr<SessionImpl>> sessions_;

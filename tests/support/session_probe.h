@@ -59,6 +59,10 @@ class RecordingHost final : public session::LinkHost {
     reasons.push_back(reason);
   }
 
+  void on_refused(const std::string&, const model::Reason& reason) override {
+    refusals.push_back(reason);
+  }
+
   bool online() const { return session && session->alive(); }
   bool seen(model::PortState state) const {
     for (const model::PortState s : states) {
@@ -73,7 +77,7 @@ class RecordingHost final : public session::LinkHost {
   std::shared_ptr<session::BoardSession> session;
   std::vector<std::string> endpoints;
   std::vector<model::PortState> states;
-  std::vector<model::Reason> reasons;
+  std::vector<model::Reason> reasons, refusals;
 };
 
 }  // namespace odt::test

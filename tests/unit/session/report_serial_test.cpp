@@ -2,6 +2,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 
 #include "base/fd.h"
@@ -169,6 +170,63 @@ TEST_F(RunnerTest, Report15_ABoardWithoutCapabilitiesComesBackFromAReset) {
   board->emit_step(1);
   ASSERT_TRUE(online(2));
   EXPECT_TRUE(test::run(io_, host_.session->get_state(false)).ok());
+}
+
+// What is at the other end of a cable that leads to no board: answers what it reads by `reply`.
+class Stranger : public std::enable_shared_from_this<Stranger> {
+ public:
+  using Reply = std::function<std::string(std::string)>;
+  Stranger(std::shared_ptr<link::ByteLink> link, Reply reply)
+      : link_(std::move(link)), reply_(std::move(reply)) {}
+  void start(asio::io_context& io) { asio::co_spawn(io, loop(shared_from_this()), asio::detached); }
+
+ private:
+  asio::awaitable<void> loop([[maybe_unused]] std::shared_ptr<Stranger> self) {
+    std::array<char, 512> buffer;
+    for (;;) {
+      const Result<std::size_t> n = co_await link_->read(asio::buffer(buffer));
+      if (!n.ok()) co_return;
+      const std::string out = reply_(std::string(buffer.data(), *n));
+      const Status written = co_await link_->write(asio::buffer(out));
+      if (!written.ok()) co_return;
+    }
+  }
+  std::shared_ptr<link::ByteLink> link_;
+  Reply reply_;
+};
+
+TEST_F(RunnerTest, Report03_ACableThatEchoesIsSaidToBeOne) {
+  test::PtyPair pty(io_);
+  const auto wire = std::make_shared<Stranger>(pty.board_end(), [](std::string in) { return in; });
+  wire->start(io_);
+  run_endpoint(pty.path());
+  ASSERT_TRUE(test::run_until(io_, [&] { return host_.seen(model::PortState::kSilent); }));
+  EXPECT_EQ(host_.reasons.back().code, "ECHO") << host_.reasons.back().text;
+  EXPECT_EQ(host_.sessions, 0);
+}
+
+TEST_F(RunnerTest, Report21_AModemOrAPrinterIsShownByWhatItSays) {
+  for (const std::string says : {"\r\nERROR\r\n", "echo:Unknown command: \"\"\nok T:21.3 /0.0\n"}) {
+    test::PtyPair pty(io_);
+    test::RecordingHost host;
+    // Far more than what garbage at another speed takes to be called so.
+    const auto device = std::make_shared<Stranger>(pty.board_end(), [says](const std::string&) {
+      std::string out;
+      while (out.size() < 3000) out += says;
+      return out;
+    });
+    device->start(io_);
+    auto runner = make_link_runner(io_, clock_, pty.path(), options_, host);
+    runner->start();
+    ASSERT_TRUE(test::run_until(io_, [&] { return host.seen(model::PortState::kSilent); }));
+    EXPECT_EQ(host.reasons.back().code, "SPEAKS_TEXT");
+    const std::string line = says.find("ERROR") != says.npos ? "\"ERROR\"" : "\"ok T:21.3 /0.0\"";
+    EXPECT_NE(host.reasons.back().text.find(line), std::string::npos) << host.reasons.back().text;
+    EXPECT_FALSE(host.seen(model::PortState::kBaudMismatchSuspected));
+    test::run(io_, runner->stop());
+    pty.hang_up();
+    test::run_for(io_, milliseconds(20));
+  }
 }
 
 TEST_F(RunnerTest, Report08_TwoProgramsOnOnePort) {

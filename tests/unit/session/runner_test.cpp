@@ -256,6 +256,71 @@ TEST_F(ListenerTest, TooManyWithoutHelloAreTurnedAway) {
   EXPECT_TRUE(online(1));
 }
 
+TEST_F(ListenerTest, Report23_SilentConnectionsMakeRoomForABoard) {
+  options_.hello_deadline = std::chrono::hours(1);
+  options_.make_room = milliseconds(0);
+  listen(2);
+  std::vector<std::unique_ptr<tcp::socket>> mute;
+  for (int i = 0; i < 20; ++i) {
+    mute.push_back(std::make_unique<tcp::socket>(io_));
+    mute.back()->connect({asio::ip::address_v4::loopback(), port_});
+  }
+  const auto board = dial();
+  ASSERT_TRUE(online(1));
+  ASSERT_EQ(host_.refusals.size(), 1u) << "one line, however many they are";
+  EXPECT_EQ(host_.refusals[0].code, "TOO_MANY_CONNECTIONS");
+  EXPECT_NE(host_.refusals[0].text.find("limit 2"), std::string::npos) << host_.refusals[0].text;
+}
+
+TEST_F(ListenerTest, Report23_ATlsHandshakeThatStallsMakesRoom) {
+  test::Certificates pki;
+  link::TlsFiles files;
+  files.psk = pki.write("keys", "gateway-1:" + std::string(64, 'a') + "\n");
+  options_.tls = *link::make_tls_context(files, link::TlsSide::kListen);
+  options_.hello_deadline = std::chrono::hours(1);
+  options_.make_room = milliseconds(0);
+  listen(1);
+  tcp::socket stalled(io_), second(io_);
+  stalled.connect({asio::ip::address_v4::loopback(), port_});
+  bool closed = false;
+  char buffer[64];
+  stalled.async_read_some(asio::buffer(buffer), [&](boost::system::error_code ec, std::size_t) {
+    closed = static_cast<bool>(ec);
+  });
+  test::run_for(io_, milliseconds(20));
+  EXPECT_FALSE(closed) << "alone it has its time";
+  second.connect({asio::ip::address_v4::loopback(), port_});
+  ASSERT_TRUE(test::run_until(io_, [&] { return closed; }));
+  second.close();
+}
+
+TEST_F(ListenerTest, Report23_ConnectionsThatAnswerAreBoundedToo) {
+  options_.max_open = 2;
+  listen();
+  const auto first = dial();
+  ASSERT_TRUE(online(1));
+  const auto second = dial();
+  second->uid = "board-02";
+  ASSERT_TRUE(online(2));
+  tcp::socket third(io_);
+  third.connect({asio::ip::address_v4::loopback(), port_});
+  bool closed = false;
+  char buffer[64];
+  third.async_read_some(asio::buffer(buffer), [&](boost::system::error_code ec, std::size_t) {
+    closed = static_cast<bool>(ec);
+  });
+  ASSERT_TRUE(test::run_until(io_, [&] { return closed; }));
+  ASSERT_EQ(host_.refusals.size(), 1u);
+  EXPECT_NE(host_.refusals[0].text.find("2 connections are open"), std::string::npos)
+      << host_.refusals[0].text;
+  first->hang_up();
+  ASSERT_TRUE(test::run_until(io_, [&] { return sink_.closed == 1; }));
+  test::run_for(io_, milliseconds(50));
+  const auto fourth = dial();
+  fourth->uid = "board-04";
+  EXPECT_TRUE(online(3));
+}
+
 TEST_F(ListenerTest, AStopDoesNotWaitForASilentTlsClient) {
   test::Certificates pki;
   link::TlsFiles files;
