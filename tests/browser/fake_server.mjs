@@ -63,7 +63,17 @@ const kServices = [
   pb.SystemService,
   pb.StorageService,
   pb.CampaignService,
+  pb.AlertService,
+  pb.SettingsService,
+  pb.ConsoleService,
+  pb.EvaluationService,
+  pb.EventService,
+  pb.WeightsService,
+  pb.ModelService,
+  pb.DatasetService,
+  pb.CaptureService,
 ];
+const kAlways = ["Watch", "UpdateWatch", "GetInfo"]; // also by a daemon that refuses the rest
 const kMethods = new Map(
   kServices.flatMap((s) => s.methods.map((m) => [`/${s.typeName}/${m.name}`, m])),
 );
@@ -138,6 +148,9 @@ export class FakeServer {
     this.log.push({ method: method.name, request });
     try {
       if (method.name === "Watch") return this.watch(request, res);
+      const { refuse } = this.options;
+      if (refuse !== undefined && !kAlways.includes(method.name))
+        throw new RpcError(9, refuse.message, refuse.reason, { remedy: refuse.remedy });
       const mutates = !/^(Get|List|Update(?=Watch))/.test(method.name);
       if (mutates && this.failNext !== null) {
         const error = this.failNext;
@@ -250,6 +263,8 @@ export class FakeServer {
         return { job };
       }
       default:
+        // A daemon without anything in it has nothing to say.
+        if (this.options.empty && /^(Get(Storage|Info)|List|Search)/.test(name)) return {};
         throw new RpcError(12, `fake server: ${name} is not scripted`);
     }
   }

@@ -21,6 +21,24 @@ export const tests = [
     },
   ],
   [
+    "a place of the shift map leads to the samples of its step",
+    async ({ page, seen }) => {
+      await page.locator(".heat canvas").click({ position: { x: 200, y: 10 } });
+      await seen("a step", ".panel-head h2", /Batch of step \d+/);
+      const step = Number(/step=(\d+)/.exec(page.url())?.[1]);
+      assert(step >= 1 && step <= 300, `step ${step} of 300 stands in the address`);
+      const tiles = page.locator("#batch .sample-tile");
+      await until("its batch", async () => (await tiles.locator("canvas, svg").count()) === 8);
+      await seen("its epoch", "#batch", `epoch ${Math.ceil(step / 50)}`);
+      await seen("what it did", "#batch", /Loss [^]*gradient bits, shift \d/);
+      const first = await tiles.first().innerText();
+      await page.getByRole("button", { name: "Step after" }).click();
+      await until("other samples", async () => (await tiles.first().innerText()) !== first);
+      await page.getByRole("button", { name: "Largest shift shown" }).click();
+      await seen("a step again", ".panel-head h2", /Batch of step \d+/);
+    },
+  ],
+  [
     "an earlier epoch can be looked at",
     async ({ page, seen }) => {
       await page.locator("input[type=range]").first().focus();
