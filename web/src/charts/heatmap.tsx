@@ -11,6 +11,7 @@ export interface HeatmapProps {
   note: string;
   format: (value: number) => string;
   dark: boolean;
+  onPick?: (row: number, index: number) => void; // a place was clicked: line and index into x
 }
 
 const kPlotPx = 220; // rows share it, within sense
@@ -59,6 +60,26 @@ export function largest(values: ArrayLike<number>, from: number, to: number): nu
     if (Number.isFinite(v) && !(best >= v)) best = v;
   }
   return best;
+}
+
+/// Line and index of a click: of the values that its pixel stands for the largest, which it shows.
+function pickedAt(
+  lines: readonly Line[],
+  n: number,
+  box: HTMLElement,
+  click: { offsetX: number; offsetY: number },
+  rowPx: number,
+): [number, number] | null {
+  const row = Math.floor(click.offsetY / rowPx);
+  const values = lines[row]?.values;
+  if (values === undefined || n === 0 || box.clientWidth === 0) return null;
+  const at = (px: number): number => (px * n) / box.clientWidth;
+  const first = Math.max(0, Math.min(n - 1, Math.floor(at(click.offsetX))));
+  let best = first;
+  for (let i = first; i < Math.ceil(at(click.offsetX + 1)) && i < n; i++) {
+    if ((values[i] ?? NaN) > (values[best] ?? NaN)) best = i;
+  }
+  return [row, best];
 }
 
 /// Layers down, steps across, one colour scale: where a layer leaves its habits is seen at a glance.
@@ -129,6 +150,12 @@ export function Heatmap(props: HeatmapProps) {
           <canvas
             ref={canvas}
             role="img"
+            class={props.onPick === undefined ? "" : "heat-pick"}
+            title={props.onPick === undefined ? "" : "Click for the batch of a step"}
+            onClick={(e) => {
+              const at = pickedAt(props.lines, props.x.length, e.currentTarget, e, rowPx);
+              if (at !== null) props.onPick?.(...at);
+            }}
             style={{ height: `${height}px` }}
             aria-label={`${props.title}: from ${props.format(lo)} to ${props.format(hi)}; the table has the values`}
           />

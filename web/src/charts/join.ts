@@ -29,12 +29,15 @@ export function join(
   };
 }
 
-/// Exponential moving average with the given weight of the past, NaN skipped, start unbiased.
+/// Exponential moving average with the given weight of the past, NaN skipped, start unbiased. It ends with the values.
 export function smooth(values: ArrayLike<number>, weight: number): Float64Array {
   const out = new Float64Array(values.length);
   let sum = 0;
   let mass = 0;
-  for (let i = 0; i < values.length; i++) {
+  let end = values.length;
+  while (end > 0 && !Number.isFinite(values[end - 1] ?? NaN)) end--;
+  out.fill(NaN, end);
+  for (let i = 0; i < end; i++) {
     const v = values[i] ?? NaN;
     if (Number.isFinite(v)) {
       sum = sum * weight + v * (1 - weight);

@@ -114,7 +114,7 @@ export function buildOptions(
   return {
     width: Math.max(width, 120),
     height,
-    padding: [8, 16, 0, 0],
+    padding: [8, 28, 0, 0], // half a label of the last step
     legend: { show: false },
     cursor: {
       drag: { x: true, y: false, dist: 6, setScale: !asks },

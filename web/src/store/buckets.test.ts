@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { RunSeries } from "../api/types";
-import { append, samplesBetween, toBuckets, type Tail } from "./buckets";
+import { append, samplesBetween, spikeOf, toBuckets, type Tail } from "./buckets";
 import { SeriesKind } from "../api/types";
 
 const shape = { batch: 8, trainSamples: 20 }; // 3 steps an epoch: 8, 8, 4 samples
@@ -81,5 +81,15 @@ describe("append", () => {
   it("changes nothing without newer steps", () => {
     const b = toBuckets(run(), shape);
     expect(append(b, tail([1, 2]))).toBe(b);
+  });
+});
+
+describe("spikeOf", () => {
+  it("gives the first step of the largest shift of a layer, where there are records", () => {
+    expect(spikeOf(run(), 1)).toBe(1);
+    const late = series(SeriesKind.SHIFT, 1, [1, 0, 3], [5, 9, 7], [9, 0, 6]);
+    expect(spikeOf(run({ series: [late] }), 1)).toBe(7);
+    expect(spikeOf(run(), 0)).toBe(0);
+    expect(spikeOf(undefined, 0)).toBe(0);
   });
 });

@@ -154,3 +154,13 @@ export function append(buckets: Buckets, tail: Tail): Buckets {
     k: perLayer("k"),
   };
 }
+
+/// The first step, from 1, of the bucket with a layer's largest shift; 0: there is none.
+export function spikeOf(run: RunSeries | undefined, layer: number): number {
+  const own = run?.series.find((s) => s.kind === SeriesKind.SHIFT && s.layer === layer);
+  let at = -1;
+  own?.max.forEach((v, i) => {
+    if ((run?.count[i] ?? 0) > 0 && (at < 0 || v > (own.max[at] ?? 0n))) at = i;
+  });
+  return at < 0 ? 0 : (run?.bucketFirstStep[at] ?? 0) + 1;
+}

@@ -2,14 +2,22 @@ import { batch, signal, type Signal } from "@preact/signals";
 import { fromHex, toHex } from "../api/bytes";
 import { clients, kCallTimeoutMs } from "../api/clients";
 import { describeError, type Problem } from "../api/errors";
-import type { EpochResult, Event, RunEvent, RunSeries, TelemetryFrame } from "../api/types";
-import { append, kNoBuckets, toBuckets, type Buckets } from "./buckets";
+import {
+  SeriesKind,
+  type EpochResult,
+  type Event,
+  type RunEvent,
+  type RunSeries,
+  type TelemetryFrame,
+} from "../api/types";
+import { append, kNoBuckets, spikeOf, toBuckets, type Buckets } from "./buckets";
 import type { Progress } from "../api/watch-protocol";
 import { kChartEpochs, kRecentEpochs, kRowEpochs, mergeEpochs, thinEpochs } from "./epochs";
 import { runs } from "./fleet";
 import { usToMs } from "./numbers";
 import { StepSeries, toPoint, type BatchShape } from "./series";
 
+const kMostBuckets = 5000; // that the daemon gives
 const kBuckets = 1000; // about two for each pixel of a chart
 const kZoomDelayMs = 60; // a drag or a held key asks once
 const kRedrawMs = 250; // charts are redrawn at most 4 times a second
@@ -138,6 +146,30 @@ export class RunDetail {
     }
   }
 
+  /// The step within bucket `index` of what is shown that shifted a layer's gradient furthest.
+  async largestShift(layer: number, index: number): Promise<number> {
+    const { x } = this.buckets();
+    const at = x[index] ?? 1;
+    const [before, after] = [x[index - 1], x[index + 1]];
+    const half = (after !== undefined ? after - at : before !== undefined ? at - before : 0) / 2;
+    const first = Math.max(1, Math.ceil(before !== undefined ? (before + at) / 2 : at - half));
+    const last = Math.max(first, Math.floor(after !== undefined ? (after + at) / 2 : at + half));
+    if (last === first) return first;
+    const { lateClients } = await import("../api/late-clients");
+    const answer = await lateClients().storage.getSeries(
+      {
+        runIds: [fromHex(this.runHex)],
+        kinds: [SeriesKind.SHIFT],
+        layers: [layer],
+        firstStep: first - 1,
+        lastStep: last - 1,
+        buckets: Math.min(kMostBuckets, last - first + 1),
+      },
+      { timeoutMs: kCallTimeoutMs },
+    );
+    return spikeOf(answer.runs[0], layer) || first;
+  }
+
   private async readSeries(
     range: readonly [number, number] | null,
   ): Promise<RunSeries | undefined> {
@@ -159,19 +191,28 @@ export class RunDetail {
 
   private addEpochs(list: readonly EpochResult[]): void {
     if (list.length === 0) return;
+    const newest = list[list.length - 1]?.epoch ?? -1;
+    this.epochsDone.value = Math.max(this.epochsDone.peek(), newest + 1);
+    if (!this.stepsWanted) {
+      // A row of a list: a sparkline, for as many hours as it stands there.
+      this.epochs.value = thinEpochs(mergeEpochs(this.epochs.peek(), list.map(slim)), kRowEpochs);
+      return;
+    }
     this.epochs.value = thinEpochs(mergeEpochs(this.epochs.peek(), list));
     this.recent.value = mergeEpochs(this.recent.peek(), list).slice(-this.recentMost);
-    const newest = this.recent.peek().at(-1)?.epoch ?? -1;
-    this.epochsDone.value = Math.max(this.epochsDone.peek(), newest + 1);
   }
 
-  // What was chosen of many has gaps: the newest are read for themselves.
+  // What the daemon chose of many has gaps: the newest are read for themselves.
   private takeEpochs(list: readonly EpochResult[], total: number): void {
-    const whole = total <= list.length;
+    const newest = list[list.length - 1]?.epoch ?? -1;
+    const later = this.epochs.peek().filter((e) => e.epoch > newest);
+    this.epochs.value = later;
+    this.addEpochs(list);
     this.epochsDone.value = Math.max(this.epochsDone.peek(), total);
-    this.epochs.value = thinEpochs(mergeEpochs(this.epochs.peek(), list));
-    if (whole) this.recent.value = mergeEpochs(this.recent.peek(), list).slice(-this.recentMost);
-    else if (this.stepsWanted) void this.readRecent();
+    if (this.stepsWanted && total > list.length) {
+      this.recent.value = [];
+      void this.readRecent();
+    }
   }
 
   addEvent(event: RunEvent): void {
@@ -260,6 +301,10 @@ export class RunDetail {
     }, kRedrawMs);
   }
 }
+
+/// What a row needs of an epoch.
+const slim = (e: EpochResult): EpochResult => ({ ...e, layers: [], stateHash: kNoHash });
+const kNoHash = new Uint8Array();
 
 const kKeepClosed = 32; // details of runs no longer shown, for going back without a flash
 const details = new Map<string, RunDetail>();

@@ -9,6 +9,7 @@ import { models } from "../store/fleet";
 import { count, decimal, percent, significant } from "../store/format";
 import { errorUnit, fraction, hasClasses, lossPerSample, squaredError } from "../store/numbers";
 import type { RunDetail } from "../store/run-detail";
+import { go, href } from "./router";
 import { dark } from "./theme";
 import { isActive } from "./words";
 
@@ -250,6 +251,10 @@ export function LayerChart({ run, detail, quantity }: ChartProps & { quantity: Q
           title={title}
           x={b.x}
           format={format}
+          {...(quantity === "shift" && {
+            onPick: (layer: number, index: number) =>
+              void detail.largestShift(layer, index).then((step) => goToBatch(run, step)),
+          })}
           lines={bands.map((band, i) => ({ label: names[i] ?? "", values: band.max, colour: i }))}
         />
       ) : (
@@ -269,6 +274,10 @@ export function LayerChart({ run, detail, quantity }: ChartProps & { quantity: Q
     </div>
   );
 }
+
+/// The samples of a step are shown beside its layers.
+const goToBatch = (run: Run, step: number): void =>
+  go(href("layers", toHex(run.id), new URLSearchParams({ step: String(step) })));
 
 /// How well it does: accuracy and loss; without classes the loss alone.
 export function ResultCharts({ run, detail }: ChartProps) {

@@ -1,5 +1,13 @@
 import { toHex } from "../api/bytes";
-import { AptMode, Policy, type HyperParams, type Loss, type Run } from "../api/types";
+import {
+  AptMode,
+  Policy,
+  type EpochResult,
+  type HyperParams,
+  type LayerEpoch,
+  type Loss,
+  type Run,
+} from "../api/types";
 import { serverNowMs } from "../store/clock";
 import { clock, count, decimal, kNone, percent, significant, uuid } from "../store/format";
 import { fraction, hasClasses, lossPerSample, squaredError, usToMs } from "../store/numbers";
@@ -18,6 +26,17 @@ import {
 } from "./words";
 
 const kRows = 200; // more, on request
+const kEachLayer = 3;
+
+/// A figure of each layer; of many their range, the layers page has each.
+function perLayer(epoch: EpochResult, of: (l: LayerEpoch) => number, unit = ""): string {
+  const values = epoch.layers.map(of);
+  const text = (v: number): string => count(Math.round(v));
+  if (values.length === 0) return kNone;
+  if (values.length <= kEachLayer) return values.map((v) => `${text(v)}${unit}`).join(" · ");
+  const [lo, hi] = [Math.min(...values), Math.max(...values)].map(text);
+  return lo === hi ? `${lo}${unit}` : `${lo} to ${hi}${unit}`;
+}
 
 export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
   const epochs = detail.recent.value;
@@ -59,11 +78,9 @@ export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
                   <td class="strong">
                     {classes ? percent(fraction(e.heldout)) : error(e.heldoutLoss)}
                   </td>
-                  <td>
-                    {e.layers.map((l) => percent(1 - l.nonzeroDeltasPpm / 1e6, 0)).join(" · ")}
-                  </td>
-                  <td>{e.layers.map((l) => count(l.saturated)).join(" · ")}</td>
-                  <td>{e.layers.map((l) => count(l.deadUnits)).join(" · ")}</td>
+                  <td>{perLayer(e, (l) => 100 * (1 - l.nonzeroDeltasPpm / 1e6), " %")}</td>
+                  <td>{perLayer(e, (l) => Number(l.saturated))}</td>
+                  <td>{perLayer(e, (l) => l.deadUnits)}</td>
                   <td class={e.alarms === 0 ? "quiet" : "tone-warn"}>
                     {alarmWords(e.alarms) || "none"}
                   </td>

@@ -5,6 +5,7 @@ import { LineChart, type Line, type LineChartProps } from "../../charts/line-cha
 import { count } from "../../store/format";
 import type { RunDetail } from "../../store/run-detail";
 import { layerNames, LayerChart, RangeBar, stepNote } from "../run-charts";
+import { showSpike } from "./batch";
 import { Panel } from "../parts/bits";
 import { dark } from "../theme";
 
@@ -96,6 +97,7 @@ function ShiftMap({ run, detail }: { run: Run; detail: RunDetail }) {
       note={stepNote(b)}
       format={(v) => (Number.isInteger(v) ? String(v) : v.toFixed(1))}
       dark={dark.value}
+      onPick={(layer, index) => void showSpike(detail, layer, index)}
       lines={b.shift.map((band, i) => ({ label: names[i] ?? "", values: band.max, colour: i }))}
     />
   );

@@ -10,6 +10,7 @@ import { href } from "../router";
 import { NoRun } from "../run";
 import { isOpen } from "../words";
 import { AptPanel } from "./apt";
+import { BatchPanel } from "./batch";
 import { GaugesPanel } from "./gauges";
 import { HistogramsPanel } from "./histograms";
 import { LanesPanel } from "./lanes";
@@ -38,6 +39,7 @@ function LayersPage({ run }: { run: Run }) {
       )}
       <GaugesPanel run={run} detail={detail} />
       <LanesPanel run={run} detail={detail} />
+      <BatchPanel run={run} detail={detail} />
       <HistogramsPanel run={run} />
       <AptPanel run={run} />
     </>

@@ -12,6 +12,7 @@ export function SampleTile(props: {
   caption: preact.ComponentChildren;
   words: string;
   width?: number;
+  labelled?: boolean; // with its class behind the caption
 }) {
   const [answer, setAnswer] = useState<GetDatasetResponse | null>(null);
   const [failed, setFailed] = useState(false);
@@ -43,7 +44,12 @@ export function SampleTile(props: {
           {failed ? kNone : ""}
         </span>
       )}
-      <figcaption>{props.caption}</figcaption>
+      <figcaption>
+        {props.caption}
+        {props.labelled === true && sample !== undefined && sample.label !== "" && (
+          <> {sample.label}</>
+        )}
+      </figcaption>
     </figure>
   );
 }
