@@ -24,6 +24,7 @@ ALLOWED = {
     "training": {"base", "model", "session", "fleet", "store", "data", "jobs"},
     "campaign": {"base", "model", "fleet", "store", "data", "training"},
     "alerts": {"base", "model", "store", "training"},
+    "flash": {"base"},
     "api": {"base", "model", "store", "data", "jobs", "training", "campaign", "alerts", "proto/api"},
     "app": {"base", "model", "link", "wire", "session", "fleet", "store", "data", "jobs", "training", "campaign", "alerts", "api"},
     "compiler": {"base", "model", "data", "firmware/odt"},
