@@ -3,16 +3,19 @@
 #
 #   tests/run.sh [--yes] [--full] [--only SUITE[,SUITE]] [--list]
 #
-# Suites: gates web firmware qemu system browser package one after the other, and beside them, at low priority (they
-# compile, the others mostly wait), fuzz and unit. Everyday each behaviour is tested once; --full has more seeds, more
-# rounds, every board in every mode, fuzzers for 20 minutes, and soak.
+# Suites: gates, web and firmware build what the others need; then system, browser and qemu with package run at once, for
+# they mostly wait; beside all of them, at low priority (they compile), fuzz and unit. Everyday each behaviour is tested
+# once; --full has more seeds, more rounds, every board in every mode, fuzzers for 20 minutes, and soak at the end.
 # A skip is named with its reason; a skip that tests/skips.txt does not list is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . deploy/setup.sh
 
 ALL_SUITES="gates web unit firmware fuzz qemu system browser package"
-BESIDE="fuzz unit"
+# What runs one after the other, by track: TRACK_first alone (it builds), then the others at once; beside them from the start the last.
+TRACKS="first system browser qemu last beside"
+TRACK_first="gates web firmware" TRACK_system="system" TRACK_browser="browser" TRACK_qemu="qemu package" TRACK_last="soak"
+TRACK_beside="fuzz unit"
 yes=0 full=0 only=
 while [ $# -gt 0 ]; do
   case $1 in
@@ -50,8 +53,9 @@ as_owner rm -f "$results"
 as_owner touch "$results"
 export ODT_FULL=$full
 
-# One line a test: PASS|FAIL|SKIP name [reason].
-record() { printf '%s %s %s\n' "$1" "$2" "${3:-}" >>"$results"; }
+# One line a test: PASS|FAIL|SKIP name [reason]. Several suites write at once.
+put() { flock "$results" tee -a "$results" >/dev/null; }
+record() { printf '%s %s %s\n' "$1" "$2" "${3:-}" | put; }
 
 # check NAME COMMAND...: a test that is one command; what it prints is shown where it fails.
 check() {
@@ -76,7 +80,7 @@ collect() {
   log=$ODT_BUILD/logs/test-$name.log
   as_owner mkdir -p "$ODT_BUILD/logs"
   tied "$@" >"$log" 2>&1 || code=$?
-  grep -E '^(PASS|FAIL|SKIP) ' "$log" >>"$results" || true
+  { grep -E '^(PASS|FAIL|SKIP) ' "$log" || true; } | put
   if [ $code != 0 ] && ! grep -q '^FAIL ' "$log"; then record FAIL "$name" "exit $code; log: $log"; fi
   grep -qE '^(PASS|FAIL|SKIP) ' "$log" || record FAIL "$name" "no test ran; log: $log"
   if grep -q '^FAIL ' "$log" || [ $code != 0 ]; then
@@ -133,7 +137,7 @@ suite_unit() {
   tied env ASAN_OPTIONS=detect_stack_use_after_return=0 UBSAN_OPTIONS=print_stacktrace=1 \
     ctest --test-dir "$ODT_BUILD/sanitize" -j $((ODT_JOBS + 2)) --timeout 180 --output-on-failure \
     --output-junit "$junit" >"$ODT_BUILD/logs/test-ctest.log" 2>&1 || code=$?
-  /usr/bin/python3 tests/support/junit_lines.py "$junit" "$ODT_BUILD/sanitize/gtest" >>"$results" || record FAIL unit "no result of ctest"
+  /usr/bin/python3 tests/support/junit_lines.py "$junit" "$ODT_BUILD/sanitize/gtest" | put || record FAIL unit "no result of ctest"
   if [ $code != 0 ]; then
     grep -E '\*\*\*|FAILED|Failure|ERROR: ' "$ODT_BUILD/logs/test-ctest.log" | sed -n 1,60p || true
     say "the whole log: $ODT_BUILD/logs/test-ctest.log"
@@ -183,43 +187,67 @@ suite_soak() {
   collect soak /usr/bin/python3 tests/system/run.py --bin "$ODT_BUILD/bin" --soak
 }
 
+# Seconds of a core that the ended children of this shell took.
+core_seconds() {
+  local stat
+  read -r stat <"/proc/$BASHPID/stat"
+  # shellcheck disable=SC2086
+  set -- ${stat##*) }
+  echo $(((${14} + ${15}) / $(getconf CLK_TCK)))
+}
+
 # run SUITE...: one after the other.
 run() {
-  local suite begun fuzzing=
+  local suite begun spent fuzzing=
   for suite in "$@"; do
     say "== $suite"
-    begun=$SECONDS
+    begun=$SECONDS spent=$(core_seconds)
     "suite_$suite"
-    say "   $suite took $((SECONDS - begun)) s"
+    say "   $suite took $((SECONDS - begun)) s ($(($(core_seconds) - spent)) s of a core)"
   done
   [ -z "$fuzzing" ] || wait "$fuzzing" || true
 }
 
-start=$SECONDS
-ahead= aside= track=$ODT_BUILD/logs/beside.log
-for suite in $suites; do
-  case " $BESIDE " in *" $suite "*) ;; *) ahead="$ahead $suite" ;; esac
-done
-for suite in $BESIDE; do
-  case " $suites " in *" $suite "*) aside="$aside $suite" ;; esac
-done
-if [ -z "$ahead" ]; then
-  run $aside
-elif [ -z "$aside" ]; then
-  run $ahead
-else
-  as_owner mkdir -p "$ODT_BUILD/logs"
+# of_track NAME: its suites that were asked for.
+of_track() {
+  local suite track=TRACK_$1
+  for suite in ${!track}; do
+    case " $suites " in *" $suite "*) printf ' %s' "$suite" ;; esac
+  done
+}
+
+# aside NAME [NICE]: starts a track whose lines go to a log; its process stands in beside[NAME].
+declare -A beside=()
+aside() {
+  local name=$1 niceness=${2:-} asked
+  asked=$(of_track "$name")
+  [ -n "$asked" ] || return 0
   (
     take_jobs_along
-    renice -n 10 -p $BASHPID >/dev/null
-    run $aside
-  ) >"$track" 2>&1 &
-  beside=$!
-  run $ahead
-  # What the others have said so far, and the rest as it comes.
-  tied tail -n +1 -f --pid=$beside "$track"
-  wait $beside || record FAIL "beside" "$aside did not end; log: $track"
-fi
+    [ -z "$niceness" ] || renice -n "$niceness" -p $BASHPID >/dev/null
+    run $asked
+  ) >"$ODT_BUILD/logs/track-$name.log" 2>&1 &
+  beside[$name]=$!
+}
+
+# follow NAME: what a track has said so far, and the rest as it comes.
+follow() {
+  local name=$1
+  [ -n "${beside[$name]:-}" ] || return 0
+  tied tail -n +1 -f --pid="${beside[$name]}" "$ODT_BUILD/logs/track-$name.log"
+  wait "${beside[$name]}" || record FAIL "track-$name" "$(of_track "$name") did not end; log: $ODT_BUILD/logs/track-$name.log"
+}
+
+start=$SECONDS
+as_owner mkdir -p "$ODT_BUILD/logs"
+aside beside 10
+run $(of_track first)
+# Built once: the tracks would else build the same at once.
+case " $suites " in *" qemu "* | *" system "*) need_firmware ;; *" browser "* | *" package "*) need_release ;; esac
+case " $suites " in *" browser "*) need_npm ;; esac
+for track in system browser qemu; do aside $track; done
+for track in system browser qemu beside; do follow $track; done
+run $(of_track last)
 
 # Skips: named, and only those that the list allows.
 skips=0
