@@ -169,6 +169,13 @@ suite_browser() {
 suite_package() {
   need_release
   check package/deb tests/gates/check_package.sh "$ODT_BUILD"
+  # Installed, used and removed in a chroot: root, debootstrap, minutes.
+  if [ $full = 1 ]; then
+    need_firmware
+    rm -rf "$ODT_BUILD/debs"
+    step "packing" as_owner sh -c "cd '$ODT_BUILD' && cpack -G DEB -B '$ODT_BUILD/debs'"
+    collect package /usr/bin/python3 tests/package/install.py --debs "$ODT_BUILD/debs" --sim-board "$ODT_BUILD/bin/odt-sim-board"
+  fi
 }
 
 suite_fuzz() {

@@ -62,6 +62,10 @@ struct CommandLine {
 // TOML under the flags. Errors: INVALID_ARGUMENT, one line: file, line, key, what is wrong, what is
 // allowed; NOT_FOUND: no such file.
 Result<Config> load_config_file(const std::string& path);
+// The same, but for faults of keys and values: each is one of `faults`, with its remedy.
+Result<Config> read_config_file(const std::string& path, std::vector<Status>& faults);
+// odtd check-config [FILE]: says every fault of the file on stderr. The exit code: 0 valid, 2 not.
+int check_config(int argc, const char* const* argv);
 // Flags override --config FILE.
 Result<CommandLine> parse_command_line(int argc, const char* const* argv);
 // Fills what depends on the machine: data_dir, web_dir, worker, socket. exe: of odtd.

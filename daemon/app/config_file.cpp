@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
@@ -18,13 +19,38 @@ class File {
  public:
   explicit File(std::string path) : path_(std::move(path)) {}
 
-  Status fault(const toml::source_region& where, const std::string& text) const {
-    return absl::InvalidArgumentError(path_ + ":" + std::to_string(where.begin.line) + ": " + text);
+  Status fault(const toml::source_region& where, const std::string& text,
+               const std::string& remedy = kOther) const {
+    const std::string line = std::to_string(where.begin.line);
+    Status status =
+        with_reason(absl::InvalidArgumentError(path_ + ":" + line + ": " + text), "CONFIG", remedy);
+    status.SetPayload(
+        kLine, absl::Cord(std::string(10 - std::min<std::size_t>(10, line.size()), '0') + line));
+    return status;
   }
+  static bool before(const Status& a, const Status& b) {
+    return a.GetPayload(kLine).value_or(absl::Cord()) < b.GetPayload(kLine).value_or(absl::Cord());
+  }
+
+  static constexpr char kLine[] = "odt/line";
+  static constexpr char kOther[] = "correct the value, or remove the line: then the default holds";
 
  private:
   std::string path_;
 };
+
+std::size_t edits_between(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t corner = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
+      corner = std::exchange(row[j], std::min({changed, row[j] + 1, row[j - 1] + 1}));
+    }
+  }
+  return row.back();
+}
 
 using Read = std::function<Status(const toml::node&, const std::string& key)>;
 using Keys = std::map<std::string, Read>;
@@ -33,13 +59,21 @@ class Reader {
  public:
   explicit Reader(std::string path) : file_(std::move(path)) {}
 
+  // Of all keys, by line.
+  std::vector<Status> faults() const {
+    std::stable_sort(faults_.begin(), faults_.end(), File::before);
+    return faults_;
+  }
+
+  // Goes through the whole table whatever it meets: see faults().
   Status table(const toml::table& table, const std::string& name, const Keys& keys) const {
     for (const auto& [raw, node] : table) {
       const std::string key(raw.str());
       const std::string full = name.empty() ? key : name + "." + key;
       const auto known = keys.find(key);
-      if (known == keys.end()) return unknown(raw.source(), full, keys);
-      ODT_TRY(known->second(node, full));
+      Status read =
+          known == keys.end() ? unknown(raw.source(), full, keys) : known->second(node, full);
+      if (!read.ok()) faults_.push_back(std::move(read));
     }
     return absl::OkStatus();
   }
@@ -51,15 +85,22 @@ class Reader {
     };
   }
 
-  // [[key]]: `each` makes the keys of a new entry.
-  Read tables(std::function<Keys()> each) const {
-    return
-        [this, each = std::move(each)](const toml::node& node, const std::string& key) -> Status {
-          if (!node.is_array_of_tables())
-            return wrong(node, key, "an array of tables ([[" + key + "]])");
-          for (const auto& entry : *node.as_array()) ODT_TRY(table(*entry.as_table(), key, each()));
-          return absl::OkStatus();
-        };
+  // [[key]]: `each` makes the keys of a new entry; `lacks` says what a whole one lacks, or nothing.
+  Read tables(std::function<Keys()> each, std::function<std::string()> lacks) const {
+    return [this, each = std::move(each), lacks = std::move(lacks)](
+               const toml::node& node, const std::string& key) -> Status {
+      if (!node.is_array_of_tables())
+        return wrong(node, key, "an array of tables ([[" + key + "]])");
+      for (const auto& entry : *node.as_array()) {
+        const std::size_t before = faults_.size();
+        ODT_TRY(table(*entry.as_table(), key, each()));
+        const std::string what = faults_.size() == before ? lacks() : std::string();
+        if (!what.empty())
+          faults_.push_back(file_.fault(entry.source(), "a [[" + key + "]] without " + what,
+                                        "add it, or remove the entry"));
+      }
+      return absl::OkStatus();
+    };
   }
 
   Read text(std::string& to) const {
@@ -112,13 +153,17 @@ class Reader {
       return absl::OkStatus();
     };
   }
-  Read texts(std::vector<std::string>& to) const {
-    return [this, &to](const toml::node& node, const std::string& key) -> Status {
+  using Check = std::function<Status(const std::string&)>;
+  Read texts(std::vector<std::string>& to, Check check = {}) const {
+    return [this, &to, check = std::move(check)](const toml::node& node,
+                                                 const std::string& key) -> Status {
       const auto* array = node.as_array();
       if (array == nullptr) return wrong(node, key, "an array of strings");
       for (const auto& item : *array) {
         if (!item.is_string()) return wrong(item, key, "an array of strings");
         to.push_back(**item.as_string());
+        const Status fits = check ? check(to.back()) : absl::OkStatus();
+        if (!fits.ok()) return file_.fault(item.source(), key + ": " + std::string(fits.message()));
       }
       return absl::OkStatus();
     };
@@ -151,14 +196,41 @@ class Reader {
   Status unknown(const toml::source_region& where, const std::string& key, const Keys& keys) const {
     std::string names;
     for (const auto& [name, read] : keys) names += (names.empty() ? "" : ", ") + name;
-    return file_.fault(where, "unknown key '" + key + "'; known here: " + names);
+    const std::string own = key.substr(key.rfind('.') + 1);
+    std::string nearest;
+    for (const auto& [name, read] : keys)
+      if (edits_between(own, name) <= std::max<std::size_t>(1, name.size() / 3) &&
+          (nearest.empty() || edits_between(own, name) < edits_between(own, nearest)))
+        nearest = name;
+    return file_.fault(where, "unknown key '" + key + "'; known here: " + names,
+                       nearest.empty() ? "remove it" : "did you mean " + nearest + "?");
   }
   Status wrong(const toml::node& node, const std::string& key, const std::string& wanted) const {
-    return file_.fault(node.source(), key + " is not " + wanted);
+    std::ostringstream got;
+    if (node.is_value()) got << " (" << toml::node_view<const toml::node>{node} << ")";
+    const bool quotes = wanted == "a string", bare = wanted == "a whole number";
+    return file_.fault(
+        node.source(),
+        key + " is not " + wanted + ", but a" +
+            (node.is_integer() || node.is_array() ? "n " : " ") + type_name(node) + got.str(),
+        quotes ? "put it in quotes" : (bare ? "write digits alone, without quotes" : File::kOther));
+  }
+  static std::string type_name(const toml::node& node) {
+    std::ostringstream name;
+    name << node.type();
+    return name.str();
   }
 
   File file_;
+  mutable std::vector<Status> faults_;
 };
+
+Status check_level(const std::string& value) {
+  for (const char* level : {"trace", "debug", "info", "warn", "error"})
+    if (value == level) return absl::OkStatus();
+  return absl::InvalidArgumentError("'" + value +
+                                    "' is not one of trace, debug, info, warn, error");
+}
 
 Status check_host_port(const std::string& value) {
   const auto colon = value.rfind(':');
@@ -195,6 +267,11 @@ Keys serial_keys(const Reader& r, Config& config) {
           {"rts_cts", r.flag(rule.rts_cts)}};
 }
 
+std::string allows_nothing(const fleet::SerialRule& rule) {
+  const bool nothing = rule.vid_pid.empty() && rule.serial.empty() && rule.by_path.empty();
+  return nothing ? "vid_pid, serial or by_path allows nothing" : "";
+}
+
 Keys alert_keys(const Reader& r, Config& c) {
   Keys keys{{"webhook_url", r.parsed([&c](const std::string& value) {
                c.webhook.url = value;
@@ -217,7 +294,11 @@ Keys root_keys(const Reader& r, Config& c) {
       {"data_dir", r.text(c.data_dir)},
       {"web_dir", r.text(c.web_dir)},
       {"worker", r.text(c.worker)},
-      {"log", r.section({{"level", r.text(c.log_level)}, {"file", r.text(c.log_file)}})},
+      {"log", r.section({{"level", r.parsed([&c](const std::string& value) {
+                            c.log_level = value;
+                            return check_level(value);
+                          })},
+                         {"file", r.text(c.log_file)}})},
       {"http", r.section({{"listen", r.endpoint(c.http)},
                           {"allowed_hosts", r.texts(c.allowed_hosts)},
                           {"allowed_origins", r.texts(c.allowed_origins)},
@@ -232,15 +313,23 @@ Keys root_keys(const Reader& r, Config& c) {
                                ODT_ASSIGN(c.remote_role, api::parse_role(value));
                                return absl::OkStatus();
                              })}})},
-      {"boards", r.section({{"listen", r.texts(c.listen)},
+      {"boards", r.section({{"listen", r.texts(c.listen,
+                                               [](const std::string& value) {
+                                                 return parse_listen(value).status();
+                                               })},
                             {"insecure_tcp", r.flag(c.insecure_tcp)},
                             {"tls_cert", r.text(c.tls.cert)},
                             {"tls_key", r.text(c.tls.key)},
                             {"tls_client_ca", r.text(c.tls.peer_ca)},
                             {"tls_psk_file", r.text(c.tls.psk)}})},
-      {"tcp", r.section({{"dial", r.tables([&r, &c] { return dial_keys(r, c); })}})},
-      {"serial", r.section({{"bauds", r.bauds(c.bauds)},
-                            {"allow", r.tables([&r, &c] { return serial_keys(r, c); })}})},
+      {"tcp", r.section({{"dial", r.tables([&r, &c] { return dial_keys(r, c); },
+                                           [&c] {
+                                             return c.dial.back().address.empty() ? "address" : "";
+                                           })}})},
+      {"serial",
+       r.section({{"bauds", r.bauds(c.bauds)},
+                  {"allow", r.tables([&r, &c] { return serial_keys(r, c); },
+                                     [&c] { return allows_nothing(c.serial_allow.back()); })}})},
       {"runs", r.section({{"resume_deadline_s", r.number(c.resume_deadline_s, 1, 31 * 86'400)}})},
       {"retention", r.section({{"snapshots_keep", r.number(c.snapshots_keep, 1, 1'000'000)},
                                {"snapshots_days", r.number(c.snapshots_days, 0, 36'500)}})},
@@ -256,31 +345,40 @@ Keys root_keys(const Reader& r, Config& c) {
 
 }  // namespace
 
-Result<Config> load_config_file(const std::string& path) {
+Result<Config> read_config_file(const std::string& path, std::vector<Status>& faults) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
-    return absl::NotFoundError("config file " + path + " is not there");
+    return with_reason(absl::NotFoundError("config file " + path + " is not there"), "CONFIG",
+                       "name another, or copy the one of the package");
   try {
     Config config;
     const toml::table table = toml::parse_file(path);
     const Reader reader(path);
     ODT_TRY(reader.table(table, "", root_keys(reader, config)));
-    for (const auto& rule : config.serial_allow)
-      if (rule.vid_pid.empty() && rule.serial.empty() && rule.by_path.empty())
-        return absl::InvalidArgumentError(
-            path + ": a [[serial.allow]] without vid_pid, serial or by_path allows nothing");
-    for (const auto& target : config.dial)
-      if (target.address.empty())
-        return absl::InvalidArgumentError(path + ": a [[tcp.dial]] without address");
+    faults = reader.faults();
     for (auto& rule : config.alert_rules) {
       rule.default_enabled = rule.enabled;
       rule.default_threshold = rule.threshold;
     }
     return config;
   } catch (const toml::parse_error& bad) {
-    return absl::InvalidArgumentError(path + ":" + std::to_string(bad.source().begin.line) + ": " +
-                                      std::string(bad.description()));
+    return with_reason(
+        absl::InvalidArgumentError(path + ":" + std::to_string(bad.source().begin.line) + ": " +
+                                   std::string(bad.description())),
+        "CONFIG", "correct the line; texts stand in quotes");
   }
+}
+
+Result<Config> load_config_file(const std::string& path) {
+  std::vector<Status> faults;
+  ODT_ASSIGN(Config config, read_config_file(path, faults));
+  if (faults.empty()) return config;
+  const std::size_t more = faults.size() - 1;
+  if (more == 0) return faults.front();
+  return with_reason(absl::InvalidArgumentError(std::string(faults.front().message()) + " (and " +
+                                                std::to_string(more) + " more)"),
+                     "CONFIG",
+                     remedy_of(faults.front()) + "; all of them: odtd check-config " + path);
 }
 
 }  // namespace odt::app

@@ -7,12 +7,14 @@
 
 #include <filesystem>
 #include <future>
+#include <set>
 #include <thread>
 
 #include "alerts/engine.h"
 #include "api/grpc_server.h"
 #include "api/http_server.h"
 #include "api/metrics.h"
+#include "app/crash.h"
 #include "app/endpoints.h"
 #include "app/logging.h"
 #include "campaign/engine.h"
@@ -80,6 +82,28 @@ class IoThread {
   std::thread thread_;
 };
 
+// Keeps what a report of a crash says of the runs under way.
+class RunsForCrashes final : public store::CommitObserver {
+ public:
+  void on_events(const std::vector<model::Event>& events, std::int64_t) override {
+    bool changed = false;
+    for (const auto& event : events) {
+      const auto* run = std::get_if<model::Run>(&event.body);
+      if (run == nullptr) continue;
+      const bool active = run->state != model::RunState::kQueued && !model::is_final(run->state);
+      changed |= active ? active_.insert(run->id.hex()).second : active_.erase(run->id.hex()) != 0;
+    }
+    if (!changed) return;
+    std::string text = "runs under way: " + std::to_string(active_.size());
+    for (const auto& id : active_) text += " " + id;
+    crash_context(text);
+  }
+  void on_telemetry(const std::vector<model::TelemetryFrame>&) override {}
+
+ private:
+  std::set<std::string> active_;
+};
+
 training::RetentionRules retention_rules(const Config& config) {
   training::RetentionRules rules;
   rules.keep = config.snapshots_keep;
@@ -96,6 +120,7 @@ struct Daemon::Impl {
   Config config;
   SystemClock clock;
   std::int64_t start_time_us = clock.now_us();
+  RunsForCrashes crash_runs;  // outlives the store
   // First, because an answer that nobody gave is counted when the room that owes it goes.
   std::unique_ptr<api::AccessPolicy> policy;
   std::unique_ptr<api::Gate> gate;
@@ -114,6 +139,7 @@ struct Daemon::Impl {
   std::unique_ptr<api::Deps> deps;
   std::unique_ptr<api::GrpcServer> grpc;
   std::atomic<bool> ready{false};
+  std::unique_ptr<asio::steady_timer> watchdog;  // front
   bool running = false, stopped = false, fleet_started = false, observing = false;
   std::string http_url;
 
@@ -126,6 +152,7 @@ struct Daemon::Impl {
   alerts::EngineOptions alert_options();
   api::GrpcOptions grpc_options() const;
   void announce();
+  void feed_watchdog(std::chrono::microseconds period);
 };
 
 api::GrpcOptions Daemon::Impl::grpc_options() const {
@@ -210,6 +237,7 @@ Status Daemon::Impl::make_rooms() {
                                                    *stores.blobs, *jobs, std::move(options));
   campaigns = std::make_unique<campaign::Engine>(links.io, clock, *control, *telemetry,
                                                  *stores.blobs, *fleet, log_line);
+  control->add_observer(&crash_runs);
   control->add_observer(campaigns.get());
   alerts = std::make_unique<alerts::Engine>(front.io, clock, *control, alert_options());
   control->add_observer(alerts.get());
@@ -280,6 +308,26 @@ void Daemon::Impl::announce() {
                boards.empty() ? "" : "; boards dial in at " + boards);
   ::sd_notifyf(0, "READY=1\nSTATUS=serving %s\nMAINPID=%d", http_url.c_str(),
                static_cast<int>(::getpid()));
+  std::uint64_t limit_us = 0;
+  if (::sd_watchdog_enabled(0, &limit_us) <= 0) return;
+  front.call([&] {
+    watchdog = std::make_unique<asio::steady_timer>(front.io);
+    feed_watchdog(std::chrono::microseconds(limit_us / 3));
+  });
+}
+
+// Both io threads must come round, or the service manager starts odtd anew. On the front thread.
+void Daemon::Impl::feed_watchdog(std::chrono::microseconds period) {
+  watchdog->expires_after(period);
+  watchdog->async_wait([this, period](boost::system::error_code error) {
+    if (error) return;
+    asio::post(links.io, [this, period] {
+      ::sd_notify(0, "WATCHDOG=1");
+      asio::post(front.io, [this, period] {
+        if (watchdog) feed_watchdog(period);
+      });
+    });
+  });
 }
 
 api::SystemInfo Daemon::Impl::info() const {
@@ -322,7 +370,10 @@ void Daemon::stop() {
   remove_endpoints(i.config.data_dir);
   // 1. Nobody new; streams end with UNAVAILABLE.
   if (i.running) {
-    i.front.call([&] { i.http->stop_accepting(); });
+    i.front.call([&] {
+      i.watchdog.reset();
+      i.http->stop_accepting();
+    });
     i.hub->stop();
   }
   // 2. Calls end; their answers still need the io threads and the stores.

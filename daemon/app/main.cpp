@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "api/errors.h"
+#include "app/crash.h"
 #include "app/daemon.h"
 #include "app/logging.h"
 #include "base/std_output.h"
@@ -99,6 +100,7 @@ int restore(int argc, char** argv) {
 
 int run(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "restore") return restore(argc, argv);
+  if (argc > 1 && std::string_view(argv[1]) == "check-config") return check_config(argc, argv);
   Result<CommandLine> line = parse_command_line(argc, argv);
   if (!line.ok()) return fail(line.status());
   if (line->show_help) {
@@ -110,6 +112,7 @@ int run(int argc, char** argv) {
     return finish_output("odtd", 0);
   }
   resolve(line->config, own_path(argv[0]));
+  catch_crashes(line->config.data_dir, ODT_VERSION);
   if (const Status status = start_logging(line->config); !status.ok()) return fail(status);
   catch_signals();
   raise_descriptor_limit();

@@ -86,7 +86,7 @@ def page(odtctl):
     for name, _ in sections["Subcommands"]:
         yield from verbs(odtctl, [name])
     yield ".SH SEE ALSO"
-    yield "odtd \\-\\-help, odtc \\-\\-help, odt\\-worker \\-\\-help"
+    yield "odtd(8), odtc(1), odt\\-worker(1)"
 
 
 def main():

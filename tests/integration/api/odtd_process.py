@@ -225,6 +225,75 @@ class OdtdTest(unittest.TestCase):
         self.check_refusal(2, ["--dial"], "--dial", "board")
         self.assertFalse(self.data.exists())
 
+    def test_check_config_names_every_fault_with_its_remedy(self):
+        config = self.scratch / "odtd.toml"
+        config.write_text("data_dir = 7\n[http]\nlistn = '127.0.0.1:1'\nmax_connections = 1\n[log]\nlevel = 'loud'\n"
+                          "[boards]\nlisten = ['here']\n[[serial.allow]]\nbaud = 9600\n[[tcp.dial]]\ntls = 'yes'\n[jobs]\nparallel = '2'\n"
+                          "[alerts]\ndisk = { threshold = -1 }\n")
+        done = subprocess.run([ODTD, "check-config", str(config)], capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        for words in ((":1:", "data_dir", "string", "7"), (":3:", "http.listn", "did you mean listen?"), (":4:", "max_connections", "is 1;", "8 to"),
+                      (":6:", "log.level", "loud", "trace"), (":8:", "boards.listen", "here"), (":9:", "serial.allow", "vid_pid"),
+                      (":12:", "tcp.dial.tls", "true or false", "yes"), (":14:", "jobs.parallel", "whole number", "'2'"),
+                      (":16:", "threshold", "-1")):
+            lines = done.stderr.splitlines()
+            found = [i for i, line in enumerate(lines) if words[0] in line and words[1] in line]
+            self.assertEqual(len(found), 1, (words, done.stderr))
+            text = lines[found[0]] + lines[found[0] + 1]
+            self.assertIn("what to do", text)
+            for word in words:
+                self.assertIn(word, text)
+        config.write_text(f"worker = '{self.scratch}/none'\n[boards]\ntls_key = '{self.scratch}/key'\n")
+        done = subprocess.run([ODTD, "check-config", str(config)], capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("boards.tls_key", done.stderr)
+        self.assertIn("worker", done.stderr)
+        config.write_text("[log]\nlevel = 'warn'\n")
+        for words, code in (([str(config)], 0), ([str(self.scratch / "nowhere.toml")], 1), ([str(config), "x"], 2), (["--help"], 0)):
+            done = subprocess.run([ODTD, "check-config", *words], capture_output=True, text=True, timeout=30)
+            self.assertEqual(done.returncode, code, (words, done.stderr))
+        # The daemon itself names the first one, how many more there are, and where to see them.
+        config.write_text("[http]\nlistn = 1\nlistm = 2\n")
+        self.check_refusal(2, ["listn", "1 more", "check-config"], "--config", str(config), "--data-dir", str(self.data))
+
+    def test_the_service_manager_hears_ready_watchdog_and_stopping(self):
+        path = self.scratch / "notify"
+        heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        heard.bind(str(path))
+        heard.settimeout(30)
+        os.environ.update(NOTIFY_SOCKET=str(path), WATCHDOG_USEC="600000")
+        try:
+            odtd = self.start()
+        finally:
+            del os.environ["NOTIFY_SOCKET"], os.environ["WATCHDOG_USEC"]
+        self.assertIn("READY=1", heard.recv(4096).decode().split("\n"))
+        for _ in range(3):
+            self.assertEqual(heard.recv(4096).decode(), "WATCHDOG=1")
+        # Stopped by a signal that it cannot hear, it feeds the watchdog no more.
+        odtd.process.send_signal(signal.SIGSTOP)
+        heard.settimeout(1)
+        with self.assertRaises(TimeoutError):
+            for _ in range(20):
+                heard.recv(4096)
+        odtd.process.send_signal(signal.SIGCONT)
+        heard.settimeout(30)
+        self.assertEqual(odtd.stop(), 0)
+        said = b""
+        while b"STOPPING=1" not in said:
+            said = heard.recv(4096)
+        heard.close()
+
+    def test_a_crash_leaves_a_report_with_build_and_addresses(self):
+        odtd = self.start()
+        self.assertEqual(odtd.stop(signal.SIGSEGV), -signal.SIGSEGV)
+        reports = list((self.data / "crashes").glob("*.txt"))
+        self.assertEqual(len(reports), 1)
+        text = reports[0].read_text()
+        self.assertRegex(text, r"^odtd \d+\.\d+\.\d+ build [0-9a-f]{40}\nsignal 11 at address 0x[0-9a-f]+\n")
+        self.assertRegex(text, r"\n#\d+ odtd\+0x[0-9a-f]+\n")
+        self.assertEqual(self.start().stop(), 0)
+        self.assertEqual(len(list((self.data / "crashes").glob("*.txt"))), 1)
+
     def test_the_example_configuration_is_valid(self):
         example = pathlib.Path(__file__).resolve().parents[3] / "deploy" / "odtd.toml"
         config = self.scratch / "odtd.toml"
