@@ -1,3 +1,4 @@
+#include "api/epoch_range.h"
 #include "api/service_helpers.h"
 
 namespace odt::api {
@@ -173,16 +174,25 @@ void add_history(ApiService& service, Deps& deps) {
       "ListEpochs", [&deps](const Call&, const v1::ListEpochsRequest& request,
                             Reply<v1::ListEpochsResponse> reply) {
         ODT_FIELD(const Uuid id, uuid_field(request.run_id(), "run_id"));
-        answer_from_store(deps.control, reply,
-                          [id](store::ControlStore& store) -> Result<v1::ListEpochsResponse> {
-                            if (const auto run = store.run(id); !run.ok())
-                              return not_found(run.status(), "run", id.hex());
-                            ODT_ASSIGN(const auto epochs, store.epochs(id));
-                            v1::ListEpochsResponse response;
-                            for (const auto& epoch : epochs)
-                              *response.add_epochs() = to_proto(epoch);
-                            return response;
-                          });
+        const EpochRange range{.first_step = request.first_step(),
+                               .last_step = request.last_step(),
+                               .most = request.max_epochs()};
+        if (range.last_step != 0 && range.last_step < range.first_step)
+          return reply(bad_field("last_step", std::to_string(range.last_step) +
+                                                  " lies before first_step " +
+                                                  std::to_string(range.first_step)));
+        answer_from_store(
+            deps.control, reply,
+            [id, range](store::ControlStore& store) -> Result<v1::ListEpochsResponse> {
+              if (const auto run = store.run(id); !run.ok())
+                return not_found(run.status(), "run", id.hex());
+              ODT_ASSIGN(const auto epochs, store.epochs(id));
+              const auto chosen = choose_epochs(epochs, range);
+              v1::ListEpochsResponse response;
+              response.set_total(chosen.total);
+              for (const auto* epoch : chosen.epochs) *response.add_epochs() = to_proto(*epoch);
+              return response;
+            });
       });
 }
 
