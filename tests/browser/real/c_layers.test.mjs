@@ -36,6 +36,11 @@ export const tests = [
       await until("other samples", async () => (await tiles.first().innerText()) !== first);
       await page.getByRole("button", { name: "Largest shift shown" }).click();
       await seen("a step again", ".panel-head h2", /Batch of step \d+/);
+      const back = page.url();
+      await page.locator("#batch a", { hasText: "fmnist-inversion" }).click();
+      await seen("the dataset", "main h1", "fmnist-inversion");
+      await page.goto(back);
+      await until("the layers again", async () => (await tiles.count()) === 8);
     },
   ],
   [

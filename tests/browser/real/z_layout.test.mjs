@@ -12,6 +12,9 @@ const kLooks = [
 async function views({ ctl, runId }) {
   const board = (await ctl("board", "list")).find((b) => b.name === "lab-2").uid;
   const [apt, fixed, long] = await Promise.all(["apt", "fixed8", "long"].map(runId));
+  const id = (item) => (item.id ?? item.hash).replaceAll("-", "");
+  const newest = async (noun, view) =>
+    (await ctl(noun, "list")).slice(-1).map((i) => `#/${view}/${id(i)}`);
   return [
     "#/fleet",
     "#/fleet?q=nothing-like-it",
@@ -26,6 +29,7 @@ async function views({ ctl, runId }) {
     "#/compare",
     `#/compare?runs=${apt},${fixed},${long}`,
     `#/report/${apt}`,
+    `#/layers/${apt}?step=7`,
     "#/campaigns",
     "#/weights",
     "#/evaluate",
@@ -34,6 +38,10 @@ async function views({ ctl, runId }) {
     "#/storage",
     "#/settings",
     "#/jobs",
+    ...(await newest("campaign", "campaign")),
+    ...(await newest("weights", "weights")),
+    ...(await newest("data", "data")),
+    ...(await newest("model", "models")),
   ];
 }
 
@@ -47,7 +55,7 @@ export const tests = kTests.map(([scheme, width, rules, part]) => [
   async (world) => {
     const { page, go } = world;
     const before = page.viewportSize();
-    await page.emulateMedia({ colorScheme: scheme });
+    await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
     await page.setViewportSize({ width, height: 900 });
     const faults = [];
     const mine = (await views(world)).filter((_, i) => i % kParts === part);
@@ -68,7 +76,7 @@ export const tests = kTests.map(([scheme, width, rules, part]) => [
       for (const fault of [...refused, ...(await layoutFaults(page))])
         faults.push(`${hash}: ${fault}`);
     }
-    await page.emulateMedia({ colorScheme: "light" });
+    await page.emulateMedia({ colorScheme: "light", reducedMotion: null });
     await page.setViewportSize(before);
     await go("#/fleet");
     assert(faults.length === 0, `${faults.length} faults: ${faults.join(" | ")}`);

@@ -141,7 +141,7 @@ function BatchOfStep({ run, step }: { run: Run; step: number }) {
           <p class="pad quiet">
             {count(Math.min(batch.samples.length, kMostTiles))} of {count(batch.samples.length)}{" "}
             samples of the batch, epoch {count(batch.epoch + 1)}, in the order of training; from{" "}
-            <a href={href("dataset", hex)}>{dataset?.name ?? "the dataset"}</a>.
+            <a href={href("data", hex)}>{dataset?.name ?? "the dataset"}</a>.
           </p>
         </>
       )}
