@@ -243,15 +243,18 @@ export class RunDetail {
     const options = { timeoutMs: kCallTimeoutMs };
     const runId = fromHex(this.runHex);
     try {
-      const [epochs, events, series] = await Promise.all([
-        this.listEpochs({ maxEpochs: withSteps ? kChartEpochs : kRowEpochs }),
-        withSteps ? run.listRunEvents({ runId }, options) : null,
-        withSteps ? this.readSeries(null) : undefined,
+      // Each is shown as it comes: the steps do not wait for the epochs.
+      await Promise.all([
+        this.listEpochs({ maxEpochs: withSteps ? kChartEpochs : kRowEpochs }).then((answer) =>
+          batch(() => this.takeEpochs(answer.epochs, answer.total)),
+        ),
+        withSteps &&
+          run
+            .listRunEvents({ runId }, options)
+            .then((answer) => batch(() => answer.events.forEach((e) => this.addEvent(e)))),
+        withSteps && this.readSeries(null).then((series) => series && this.takeSeries(series)),
       ]);
       batch(() => {
-        this.takeEpochs(epochs.epochs, epochs.total);
-        for (const e of events?.events ?? []) this.addEvent(e);
-        if (series !== undefined) this.takeSeries(series);
         this.problem.value = null;
         this.loaded.value = true;
       });
@@ -280,6 +283,10 @@ export class RunDetail {
   }
 
   private takeSeries(series: RunSeries): void {
+    batch(() => this.setSeries(series));
+  }
+
+  private setSeries(series: RunSeries): void {
     this.whole = toBuckets(series, this.batchShape());
     if (this.whole.x.length > 0) {
       this.steps.dropThrough(series.lastStep + 1);

@@ -97,7 +97,7 @@ function useCommon(run: Run, detail: RunDetail, epochs: readonly EpochResult[] =
     b,
     common: {
       xLabel: "step",
-      version: detail.stepsVersion.value * 1000 + detail.epochs.value.length,
+      version: detail.stepsVersion.value * 1000 + epochs.length,
       note: [stepNote(b), epochNote(detail, epochs)].filter(Boolean).join(" · "),
       dark: dark.value,
       syncKey: detail.runHex,
