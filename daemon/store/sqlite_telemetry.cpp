@@ -20,6 +20,7 @@ std::int64_t i64(std::size_t value) { return static_cast<std::int64_t>(value); }
 
 Points slice(const Points& points, std::size_t first, std::size_t end) {
   Points out;
+  if (end - first > 1) out.rows.reserve(end - first);
   for (std::size_t i = first; i < end; ++i) {
     const Point& p = points.rows[i];
     out.place(p, points.layers_of(p));
@@ -107,6 +108,7 @@ Status SqliteTelemetryStore::append(const std::vector<model::TelemetryFrame>& fr
 // What undo() and settle() go by is of this transaction alone.
 Status SqliteTelemetryStore::begin_write() {
   ODT_TRY(db_->begin());
+  ++transaction_;
   before_.clear();
   closing_.clear();
   log_.clear();
@@ -122,6 +124,7 @@ Status SqliteTelemetryStore::append_all(const std::vector<model::TelemetryFrame>
 }
 
 Status SqliteTelemetryStore::append_one(const model::TelemetryFrame& frame) {
+  if (follow_route(frame)) return {};
   ODT_ASSIGN(const Number run, run_number(frame.run_id, true));
   model::TelemetryFrame old;
   ODT_ASSIGN(const Found found, stored(run, frame, old));
@@ -142,6 +145,22 @@ Status SqliteTelemetryStore::append_one(const model::TelemetryFrame& frame) {
     if (there == Found::kNo) ODT_TRY(place(run, rest));
   }
   return place(run, frame);
+}
+
+bool SqliteTelemetryStore::follow_route(const model::TelemetryFrame& frame) {
+  const auto it = routes_.find(frame.run_id);
+  if (it == routes_.end()) return false;
+  const Route& route = it->second;
+  Line& line = *route.line;
+  const bool newest = frame.step > line.last_closed &&
+                      (line.open.rows.empty() || line.open.rows.back().step < frame.step);
+  if (!newest || frame.attempt != route.attempt || frame.boot_id != route.from.boot_id ||
+      frame.board_uid != route.from.board)
+    return false;
+  Point point = point_of(frame, layers_);
+  point.source = route.source;
+  place_open({route.run, route.attempt}, line, point, layers_);
+  return true;
 }
 
 Result<SqliteTelemetryStore::Found> SqliteTelemetryStore::stored(Number run,
@@ -172,29 +191,35 @@ Result<SqliteTelemetryStore::Found> SqliteTelemetryStore::stored(Number run,
 Status SqliteTelemetryStore::place(Number run, const model::TelemetryFrame& frame) {
   const LineKey key{run, frame.attempt};
   ODT_ASSIGN(Line* const line, line_of(key));
-  std::string layers;
-  Point point = point_of(frame, layers);
+  Point point = point_of(frame, layers_);
   ODT_ASSIGN(point.source, source_number(frame.board_uid, frame.boot_id));
   if (frame.step <= line->last_closed) {
     ODT_ASSIGN(const std::optional<Chunk> chunk, chunk_of(key, frame.step));
     if (chunk) {
       ODT_ASSIGN(Points points, raw_of(*chunk));
-      points.place(point, layers);
+      points.place(point, layers_);
       return rewrite_chunk(key, *chunk, points);
     }
   }
-  const bool at_end = line->open.rows.empty() || line->open.rows.back().step < frame.step;
-  keep_before(key, *line, !at_end);
-  if (line->open.rows.empty()) line->oldest_log = next_log_;
-  point.log = next_log_;
-  line->open.place(point, layers);
-  log_.push_back({static_cast<std::uint64_t>(run), frame.attempt, point, std::move(layers)});
+  place_open(key, *line, point, layers_);
+  routes_[frame.run_id] = {
+      run, frame.attempt, point.source, {frame.board_uid, frame.boot_id}, line};
   return {};
+}
+
+void SqliteTelemetryStore::place_open(const LineKey& key, Line& line, Point point,
+                                      std::string_view layers) {
+  const bool at_end = line.open.rows.empty() || line.open.rows.back().step < point.step;
+  keep_before(key, line, !at_end);
+  if (line.open.rows.empty()) line.oldest_log = next_log_;
+  point.log = next_log_;
+  line.open.place(point, layers);
+  log_.add(static_cast<std::uint64_t>(key.first), key.second, point, layers);
 }
 
 Status SqliteTelemetryStore::write_log() {
   if (log_.empty()) return {};
-  return add_log_.bind(1, next_log_).bind_blob(2, encode_log(log_)).run();
+  return add_log_.bind(1, next_log_).bind_blob(2, log_.encode()).run();
 }
 
 // Closes the fronts of lines that have enough, or that hold up the log.
@@ -305,13 +330,13 @@ Status SqliteTelemetryStore::forget_log() {
 }
 
 void SqliteTelemetryStore::keep_before(const LineKey& key, Line& line, bool whole) {
-  const auto [it, fresh] = before_.try_emplace(key);
-  Before& before = it->second;
-  if (fresh) {
-    before.rows = line.open.rows.size();
-    before.bytes = line.open.layer_bytes.size();
-    before.oldest_log = line.oldest_log;
+  if (line.kept_in != transaction_) {
+    line.kept_in = transaction_;
+    line.kept_at = before_.size();
+    before_.push_back(
+        {key, line.open.rows.size(), line.open.layer_bytes.size(), nullptr, line.oldest_log});
   }
+  Before& before = before_[line.kept_at];
   if (!whole || before.whole) return;
   before.whole = std::make_unique<Points>(line.open);
   before.whole->rows.resize(before.rows);
@@ -319,8 +344,8 @@ void SqliteTelemetryStore::keep_before(const LineKey& key, Line& line, bool whol
 }
 
 void SqliteTelemetryStore::undo() {
-  for (auto& [key, before] : before_) {
-    Line& line = lines_[key];
+  for (Before& before : before_) {
+    Line& line = lines_[before.key];
     if (before.whole) {
       line.open = std::move(*before.whole);
     } else {
@@ -332,6 +357,7 @@ void SqliteTelemetryStore::undo() {
   runs_.clear();  // may hold numbers that were rolled back
   sources_.clear();
   source_names_.clear();
+  routes_.clear();
   std::erase_if(lines_, [](const auto& l) { return l.second.open.rows.empty(); });
   cached_data_ = 0;
 }
@@ -345,8 +371,9 @@ void SqliteTelemetryStore::settle() {
     line.last_closed = closing.last_closed;
     line.oldest_log = closing.oldest_log;
   }
-  if (lines_.size() > kIdleLines)
-    std::erase_if(lines_, [](const auto& l) { return l.second.open.rows.empty(); });
+  if (lines_.size() <= kIdleLines) return;
+  routes_.clear();
+  std::erase_if(lines_, [](const auto& l) { return l.second.open.rows.empty(); });
 }
 
 // ---- numbers ----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <unordered_map>
 
 #include "store/sqlite_db.h"
 #include "store/store.h"
@@ -37,10 +38,13 @@ class SqliteTelemetryStore final : public TelemetryStore {
     Points open;
     std::int64_t last_closed = -1;  // highest step of its chunks
     std::int64_t oldest_log = 0;    // row of `recent` that holds the oldest of `open`
+    std::int64_t kept_in = 0;       // transaction that has a Before of it, and where
+    std::size_t kept_at = 0;
   };
   using LineKey = std::pair<Number, std::uint32_t>;
   // A line as it was before this append.
   struct Before {
+    LineKey key;
     std::size_t rows = 0, bytes = 0;
     std::unique_ptr<Points> whole;  // where more was done than to append
     std::int64_t oldest_log = 0;
@@ -60,6 +64,13 @@ class SqliteTelemetryStore final : public TelemetryStore {
     BoardUid board;
     std::uint64_t boot_id = 0;
   };
+  // Where the last record of a run went; the next one mostly goes behind it.
+  struct Route {
+    Number run = 0;
+    std::uint32_t attempt = 0, source = 0;
+    Source from;
+    Line* line = nullptr;
+  };
   using Visit = std::function<void(const Points&, const Point&)>;
 
   explicit SqliteTelemetryStore(std::unique_ptr<SqliteDb> db) : db_(std::move(db)) {}
@@ -75,6 +86,9 @@ class SqliteTelemetryStore final : public TelemetryStore {
   Status append_one(const model::TelemetryFrame& frame);
   Status write_log();
   Status place(Number run, const model::TelemetryFrame& frame);
+  void place_open(const LineKey& key, Line& line, Point point, std::string_view layers);
+  // True: it is the newest record of its run, and is in its place.
+  bool follow_route(const model::TelemetryFrame& frame);
   Status close_due();
   Status close_front(const LineKey& key, const Line& line, std::size_t rows);
   Status close_out_of_order(const LineKey& key, const Points& points);
@@ -136,10 +150,13 @@ class SqliteTelemetryStore final : public TelemetryStore {
   std::int64_t next_log_ = 1, first_log_ = 0;
   Number next_run_ = 1;
   // One transaction under way.
-  std::map<LineKey, Before> before_;
+  std::int64_t transaction_ = 0;
+  std::vector<Before> before_;
   std::vector<Closing> closing_;
-  std::vector<LogEntry> log_;
+  LogWriter log_;
   std::int64_t forgotten_ = 0;
+  std::unordered_map<Uuid, Route, IdHash> routes_;
+  std::string layers_;  // of one record
   // The chunk that was last looked into for a record.
   std::int64_t cached_data_ = 0;
   Points cached_;

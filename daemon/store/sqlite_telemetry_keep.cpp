@@ -178,6 +178,7 @@ Result<std::uint64_t> SqliteTelemetryStore::erase(const Uuid& id) {
   }
   std::erase_if(lines_, [&](const auto& line) { return line.first.first == run; });
   runs_.clear();
+  routes_.clear();
   cached_data_ = 0;
   ++cuts_[id];
   return gone.raw_frames + gone.thinned_frames;

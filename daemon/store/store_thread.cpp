@@ -1,5 +1,7 @@
 #include "store/store_thread.h"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -72,7 +74,10 @@ ControlThread::ControlThread(std::unique_ptr<ControlStore> store) : impl_(new Im
   impl_->identity = store->identity();
   impl_->published = store->next_seq();
   impl_->store = std::move(store);
-  impl_->thread = std::thread([impl = impl_.get()] { impl->loop(); });
+  impl_->thread = std::thread([impl = impl_.get()] {
+    pthread_setname_np(pthread_self(), "odtd-control");
+    impl->loop();
+  });
 }
 
 ControlThread::~ControlThread() { stop(); }
@@ -131,7 +136,7 @@ Identity ControlThread::identity() const { return impl_->identity; }
 struct TelemetryThread::Impl {
   struct Pending {
     model::TelemetryFrame frame;
-    std::function<void(Status)> on_error;
+    OnError on_error;
   };
   using Clock = std::chrono::steady_clock;
 
@@ -141,7 +146,7 @@ struct TelemetryThread::Impl {
   std::mutex mutex;
   std::condition_variable work;
   std::deque<Pending> frames;
-  std::vector<std::function<void(Status)>> lost;  // of frames that a full queue dropped
+  std::vector<OnError> lost;  // of frames that a full queue dropped
   std::vector<std::function<void(TelemetryStore&)>> calls, reads;
   Clock::time_point first_frame;
   Clock::time_point retry;  // the disk was full: not before
@@ -175,7 +180,7 @@ struct TelemetryThread::Impl {
       if (one.ok())
         written.push_back(std::move(pending.frame));
       else if (pending.on_error)
-        pending.on_error(one);
+        (*pending.on_error)(one);
     }
     tell(written);
     return true;
@@ -240,7 +245,7 @@ struct TelemetryThread::Impl {
       const bool end = stopping && calls.empty() && lost.empty();
       lock.unlock();
       for (const auto& on_error : refused)
-        on_error(absl::ResourceExhaustedError("telemetry came faster than it could be stored"));
+        (*on_error)(absl::ResourceExhaustedError("telemetry came faster than it could be stored"));
       for (const auto& fn : waiting) fn(*store);
       lock.lock();
       if (end && frames.empty() && calls.empty() && reads.empty() && lost.empty()) return;
@@ -250,7 +255,10 @@ struct TelemetryThread::Impl {
 
 TelemetryThread::TelemetryThread(std::unique_ptr<TelemetryStore> store) : impl_(new Impl) {
   impl_->store = std::move(store);
-  impl_->thread = std::thread([impl = impl_.get()] { impl->loop(); });
+  impl_->thread = std::thread([impl = impl_.get()] {
+    pthread_setname_np(pthread_self(), "odtd-telemetry");
+    impl->loop();
+  });
 }
 
 TelemetryThread::~TelemetryThread() { stop(); }
@@ -269,10 +277,16 @@ void TelemetryThread::stop() {
 }
 
 void TelemetryThread::append(model::TelemetryFrame frame, std::function<void(Status)> on_error) {
+  OnError shared;
+  if (on_error) shared = std::make_shared<const std::function<void(Status)>>(std::move(on_error));
+  append_shared(std::move(frame), std::move(shared));
+}
+
+void TelemetryThread::append_shared(model::TelemetryFrame frame, OnError on_error) {
   std::unique_lock lock(impl_->mutex);
   if (impl_->stopping) {
     lock.unlock();
-    if (on_error) on_error(absl::UnavailableError("the store is stopped"));
+    if (on_error) (*on_error)(absl::UnavailableError("the store is stopped"));
     return;
   }
   if (impl_->frames.size() >= kTelemetryQueue) {

@@ -149,6 +149,9 @@ class TelemetryThread {
   // Any thread. `on_error` (store thread): DATA_LOSS for a diverged frame, RESOURCE_EXHAUSTED
   // (quota, disk, or the queue was full and the frame the oldest).
   void append(model::TelemetryFrame frame, std::function<void(Status)> on_error = {});
+  // The same with an on_error of many frames; null: none.
+  using OnError = std::shared_ptr<const std::function<void(Status)>>;
+  void append_shared(model::TelemetryFrame frame, OnError on_error);
   // `done` (store thread) when all frames appended before are durable, refused, or wait for room.
   void flush(std::function<void()> done);
   std::uint64_t dropped() const;  // frames lost to a full queue

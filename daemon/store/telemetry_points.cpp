@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint8_t kPointsVersion = 1;
 constexpr int kChunkLevel = 3, kLogLevel = 1;
+constexpr std::size_t kGrowBy = 64;             // records
 constexpr std::uint64_t kMostBytes = 64 << 20;  // decoded; far above any chunk
 
 struct FreeContext {
@@ -94,10 +95,21 @@ const Point* Points::find(std::uint32_t step) const {
   return at < rows.size() && rows[at].step == step ? &rows[at] : nullptr;
 }
 
+// In steps: in a thousand open chunks what doubling adds would be most of the memory.
+void Points::grow(std::size_t layers_size) {
+  if (rows.size() == rows.capacity()) rows.reserve(rows.size() + kGrowBy);
+  if (layer_bytes.size() + layers_size <= layer_bytes.capacity()) return;
+  std::string larger;  // a string's own reserve() doubles
+  larger.reserve(layer_bytes.size() + kGrowBy * layers_size);
+  larger += layer_bytes;
+  layer_bytes = std::move(larger);
+}
+
 void Points::place(Point point, std::string_view layers) {
   const std::size_t at = at_or_after(point.step);
   point.layers = static_cast<std::uint8_t>(layers.size() / 3);
   point.layers_at = static_cast<std::uint32_t>(layer_bytes.size());
+  grow(layers.size());
   layer_bytes += layers;
   if (at < rows.size() && rows[at].step == point.step)
     rows[at] = point;
@@ -195,30 +207,38 @@ Result<Points> decode_chunk(std::string_view data) {
   return points;
 }
 
-std::string encode_log(const std::vector<LogEntry>& entries) {
+void LogWriter::add(std::uint64_t run, std::uint32_t attempt, const Point& p,
+                    std::string_view layers) {
+  ++count_;
+  put_varint(body_, run);
+  put_varint(body_, attempt);
+  put_varint(body_, p.step);
+  put_varint(body_, p.source);
+  put_varint(body_, zigzag(p.time_us - time_));
+  time_ = p.time_us;
+  put_varint(body_, p.event_id);
+  put_varint(body_, zigzag(p.loss_sum));
+  put_varint(body_, zigzag(p.loss_exp2));
+  put_varint(body_, p.loss_count);
+  put_varint(body_, p.loss_kind);
+  put_varint(body_, p.correct);
+  put_varint(body_, p.gap);
+  put_varint(body_, layers.size());
+  body_ += layers;
+}
+
+std::string LogWriter::encode() const {
   std::string plain;
-  plain.reserve(entries.size() * 64);
-  put_varint(plain, entries.size());
-  std::int64_t time = 0;
-  for (const LogEntry& e : entries) {
-    const Point& p = e.point;
-    put_varint(plain, e.run);
-    put_varint(plain, e.attempt);
-    put_varint(plain, p.step);
-    put_varint(plain, p.source);
-    put_varint(plain, zigzag(p.time_us - time));
-    time = p.time_us;
-    put_varint(plain, p.event_id);
-    put_varint(plain, zigzag(p.loss_sum));
-    put_varint(plain, zigzag(p.loss_exp2));
-    put_varint(plain, p.loss_count);
-    put_varint(plain, p.loss_kind);
-    put_varint(plain, p.correct);
-    put_varint(plain, p.gap);
-    put_varint(plain, e.layers.size());
-    plain += e.layers;
-  }
+  plain.reserve(body_.size() + 10);
+  put_varint(plain, count_);
+  plain += body_;
   return compress(plain, kLogLevel);
+}
+
+void LogWriter::clear() {
+  body_.clear();
+  count_ = 0;
+  time_ = 0;
 }
 
 Result<std::vector<LogEntry>> decode_log(std::string_view data) {

@@ -40,6 +40,7 @@ struct Points {
   const Point* find(std::uint32_t step) const;
   // Puts it in its place; one that is there with the same step is replaced.
   void place(Point point, std::string_view layers);
+  void grow(std::size_t layers_size);  // room for one more
   std::string_view layers_of(const Point& p) const {
     return std::string_view(layer_bytes).substr(p.layers_at, 3 * std::size_t{p.layers});
   }
@@ -63,7 +64,18 @@ struct LogEntry {
   Point point;
   std::string layers;
 };
-std::string encode_log(const std::vector<LogEntry>& entries);
+class LogWriter {
+ public:
+  void add(std::uint64_t run, std::uint32_t attempt, const Point& point, std::string_view layers);
+  bool empty() const { return count_ == 0; }
+  std::string encode() const;
+  void clear();
+
+ private:
+  std::string body_;
+  std::uint64_t count_ = 0;
+  std::int64_t time_ = 0;  // of the last
+};
 Result<std::vector<LogEntry>> decode_log(std::string_view data);
 
 }  // namespace odt::store

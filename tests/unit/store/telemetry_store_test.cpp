@@ -101,6 +101,42 @@ TEST_P(TelemetryStoreTest, DifferentFrameIsDataLossAndNothingIsWritten) {
   EXPECT_EQ(read().total, 1u);
 }
 
+// The quick way from record to record of a run ends where anything else changes.
+TEST_P(TelemetryStoreTest, RecordsKeepTheirBoardAndBootThroughRefusalsAndErasure) {
+  const auto of = [&](std::uint32_t step, std::uint64_t boot, std::uint8_t board) {
+    auto frame = frame_of(run_, step);
+    frame.boot_id = boot;
+    frame.board_uid.bytes.back() = board;
+    return frame;
+  };
+  std::vector<TelemetryFrame> wanted = {of(1, 7, 1), of(2, 7, 1), of(3, 8, 1),
+                                        of(4, 8, 1), of(5, 8, 2), of(6, 8, 2)};
+  for (const auto& frame : wanted) ASSERT_TRUE(store_->append({frame}).ok());
+  auto other = of(6, 8, 2);
+  other.correct += 1;
+  const Uuid fresh = new_uuid();
+  EXPECT_TRUE(absl::IsDataLoss(
+      store_->append({of(7, 8, 2), frame_of(fresh, 1), frame_of(fresh, 2), other})));
+  ASSERT_TRUE(store_->append({frame_of(fresh, 2), frame_of(fresh, 3)}).ok());
+  for (const std::uint32_t step : {7u, 8u}) {
+    wanted.push_back(of(step, 9, 2));
+    ASSERT_TRUE(store_->append({wanted.back()}).ok());
+  }
+  const auto compare = [&] {
+    const auto got = read();
+    ASSERT_EQ(got.frames.size(), wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) expect_same(got.frames[i], wanted[i]);
+    EXPECT_EQ(store_->read({fresh})->total, 2u);
+  };
+  compare();
+  if (GetParam()) open();
+  compare();
+  ASSERT_TRUE(store_->erase(run_).ok());
+  wanted = {of(9, 9, 2), of(10, 9, 2)};
+  for (const auto& frame : wanted) ASSERT_TRUE(store_->append({frame}).ok());
+  compare();
+}
+
 TEST_P(TelemetryStoreTest, NewAttemptIsAnotherRecordAndTheNewestIsRead) {
   for (std::uint32_t step : {1u, 2u, 3u}) ASSERT_TRUE(store_->append({frame_of(run_, step)}).ok());
   auto second = frame_of(run_, 2);
