@@ -10,7 +10,8 @@ namespace odt::fleet {
 namespace {
 
 using std::chrono::steady_clock;
-constexpr std::size_t kMaxLabels = 64;  // of one board
+constexpr std::size_t kMaxLabels = 64;                    // of one board
+constexpr std::chrono::milliseconds kCountersEvery{500};  // where steps are all that moves
 
 template <typename T>
 std::optional<T> body_of(const std::vector<model::Event>& events) {
@@ -27,8 +28,8 @@ class Registry::Sink final : public session::SessionSink {
   Sink(Registry& registry, BoardUid uid, std::uint64_t generation)
       : registry_(registry), uid_(std::move(uid)), generation_(generation) {}
 
-  void on_step(const model::TelemetryFrame& frame) override {
-    registry_.listener_.on_step(uid_, frame);
+  void on_step(model::TelemetryFrame frame) override {
+    registry_.listener_.on_step(uid_, std::move(frame));
   }
   void on_epoch(const model::EpochResult& epoch) override {
     registry_.listener_.on_epoch(uid_, epoch);
@@ -399,13 +400,17 @@ void Registry::note_state(const BoardUid& uid, const model::DeviceState& state) 
   const auto it = boards_.find(uid);
   if (it == boards_.end()) return;
   auto& board = it->second.board;
-  board.model_hash = state.model_hash;
-  if (!state.state_hash.is_zero()) board.state_hash = state.state_hash;
+  const auto set = [this](auto& field, const auto& value) {
+    dirty_ = dirty_ || field != value;
+    field = value;
+  };
+  set(board.model_hash, state.model_hash);
+  if (!state.state_hash.is_zero()) set(board.state_hash, state.state_hash);
+  set(board.nvm_sequence, state.nvm_sequence);
+  set(board.nvm_step, state.nvm_step);
+  set(board.restored, state.restored);
   board.last_step = state.step;
-  board.nvm_sequence = state.nvm_sequence;
-  board.nvm_step = state.nvm_step;
-  board.restored = state.restored;
-  dirty_ = true;
+  counted_ = true;
 }
 
 void Registry::note_commit(const BoardUid& uid, std::uint32_t sequence, std::uint32_t step) {
@@ -420,7 +425,7 @@ void Registry::note_step(const BoardUid& uid, std::uint32_t step) {
   const auto it = boards_.find(uid);
   if (it == boards_.end()) return;
   it->second.board.last_step = step;
-  dirty_ = true;
+  counted_ = true;
 }
 
 void Registry::set_active_run(const BoardUid& uid, const Uuid& run) {
@@ -458,15 +463,20 @@ model::Board Registry::live(const BoardEntry& entry) const {
 }
 
 std::vector<model::Board> Registry::boards() const {
-  std::vector<model::Board> out;
+  std::vector<const BoardEntry*> by_name;
+  by_name.reserve(boards_.size());
   for (const auto& [uid, entry] : boards_)
-    if (entry.stored) out.push_back(live(entry));
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+    if (entry.stored) by_name.push_back(&entry);
+  std::sort(by_name.begin(), by_name.end(),
+            [](const auto* a, const auto* b) { return a->board.name < b->board.name; });
+  std::vector<model::Board> out;
+  out.reserve(by_name.size());
+  for (const BoardEntry* entry : by_name) out.push_back(live(*entry));
   return out;
 }
 
 void Registry::publish_view() {
-  dirty_ = false;
+  dirty_ = counted_ = false;
   listener_.on_view(boards(), ports());
 }
 
@@ -475,7 +485,8 @@ asio::awaitable<void> Registry::view_loop() {
   auto last = steady_clock::time_point{};
   while (!stopping_) {
     const auto now = steady_clock::now();
-    if (dirty_ || now - last >= std::chrono::seconds(1)) {
+    const auto age = now - last;
+    if (dirty_ || (counted_ && age >= kCountersEvery) || age >= std::chrono::seconds(1)) {
       last = now;
       publish_view();
     }

@@ -24,7 +24,7 @@ class FleetListener {
   // The board is admitted (its row is committed); its events follow.
   virtual void on_board_up(const BoardUid& uid, std::shared_ptr<session::BoardSession> session) = 0;
   virtual void on_board_down(const BoardUid& uid, const Status& why) = 0;
-  virtual void on_step(const BoardUid& uid, const model::TelemetryFrame& frame) = 0;
+  virtual void on_step(const BoardUid& uid, model::TelemetryFrame frame) = 0;
   virtual void on_epoch(const BoardUid& uid, const model::EpochResult& epoch) = 0;
   virtual void on_job(const BoardUid& uid, const model::JobChanged& job) = 0;
   virtual void on_eval(const BoardUid& uid, const model::EvalReport& eval) = 0;
@@ -166,6 +166,7 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   Signal wake_, rescan_;
   std::unique_ptr<link::PortWatch> watch_;
   bool dirty_ = true, stopping_ = false;
+  bool counted_ = false;  // steps that no view has yet
 };
 
 }  // namespace odt::fleet

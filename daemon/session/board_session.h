@@ -20,7 +20,7 @@ class SessionSink {
   // Step frames have run_id zero where the board did not say it in this session yet: the run layer
   // fills run and attempt from the session's current job. event ids run per boot; `gap` frames
   // stand for what is gone for good.
-  virtual void on_step(const model::TelemetryFrame& frame) = 0;
+  virtual void on_step(model::TelemetryFrame frame) = 0;
   virtual void on_epoch(const model::EpochResult& epoch) = 0;
   virtual void on_job(const model::JobChanged& job) = 0;
   virtual void on_eval(const model::EvalReport& eval) = 0;

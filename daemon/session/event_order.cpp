@@ -10,6 +10,12 @@ void EventOrder::start(std::uint32_t expected) {
   held_.clear();
 }
 
+bool EventOrder::next(std::uint32_t id) {
+  if (id != expected_ || !held_.empty()) return false;
+  announced_ = std::max(announced_, ++expected_);
+  return true;
+}
+
 std::vector<EventOrder::Item> EventOrder::offer(std::uint32_t id, std::string payload) {
   std::vector<Item> out;
   if (id < expected_) return out;

@@ -23,6 +23,8 @@ class EventOrder {
   void start(std::uint32_t expected);
   std::uint32_t expected() const { return expected_; }
 
+  // The event that is wanted came and no later one waits for it: it may be delivered at once.
+  bool next(std::uint32_t id);
   // An event came. Returns what may be delivered now, in order.
   std::vector<Item> offer(std::uint32_t id, std::string payload);
   // The board says which id comes next.

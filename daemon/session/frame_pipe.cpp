@@ -16,7 +16,7 @@ FramePipe::FramePipe(asio::io_context& io, std::shared_ptr<link::ByteLink> link,
     : io_(io),
       link_(std::move(link)),
       strict_(strict),
-      stream_({[this](wire::Frame frame) { on_frame(frame); },
+      stream_({[this](const wire::Frame& frame) { on_frame(frame); },
                [this](const std::string& line) { on_console(line); },
                [this](const char* why) {
                  if (strict_) bad_frame_ = absl::UnavailableError(link_->name() + ": " + why);

@@ -10,10 +10,15 @@ constexpr std::chrono::milliseconds kGrace{200};
 }  // namespace
 
 void SessionImpl::set_sink(SessionSink* sink) {
+  remember_events();
   sink_ = sink;
   if (sink == nullptr || closed_ || !connected_) return;
   if (status_ != model::BoardStatus::kUnspecified) sink->on_status(status_);
   begin_events();
+}
+
+void SessionImpl::remember_events() {
+  if (read_to_) memory_->next_event[boot()] = *read_to_;
 }
 
 // Where this boot's events were read up to, or the oldest that the board still has.
@@ -42,7 +47,12 @@ void SessionImpl::on_event(const wire::Frame& frame) {
       return deliver_event(frame.id, *std::move(body));
     }
   }
-  deliver(order_.offer(frame.id, frame.payload));
+  if (order_.next(frame.id)) {
+    read_to_ = frame.id + 1;
+    deliver_payload(frame.id, frame.payload);
+  } else {
+    deliver(order_.offer(frame.id, frame.payload));
+  }
   if (order_.missing()) start_refill();
   events_signal_.notify();
 }
@@ -51,7 +61,7 @@ void SessionImpl::deliver(std::vector<EventOrder::Item> items) {
   for (EventOrder::Item& item : items) {
     // The sink may close the session, or leave, in any callback.
     if (closed_ || sink_ == nullptr) return;
-    memory_->next_event[boot()] = item.id + std::max<std::uint32_t>(item.gap, 1);
+    read_to_ = item.id + std::max<std::uint32_t>(item.gap, 1);
     if (item.gap != 0) {
       ++gaps_;
       model::TelemetryFrame frame;
@@ -59,16 +69,20 @@ void SessionImpl::deliver(std::vector<EventOrder::Item> items) {
       deliver_event(item.id, wire::EventBody(std::move(frame)));
       continue;
     }
-    Result<wire::EventBody> body = wire::decode_event(item.payload);
-    if (body.ok()) {
-      deliver_event(item.id, *std::move(body));
-    } else {
-      log_line(3, std::string(body.status().message()));
-    }
+    deliver_payload(item.id, item.payload);
   }
 }
 
-void SessionImpl::deliver_event(std::uint32_t id, wire::EventBody body) {
+void SessionImpl::deliver_payload(std::uint32_t id, std::string_view payload) {
+  Result<wire::EventBody> body = wire::decode_event(payload);
+  if (body.ok()) {
+    deliver_event(id, *std::move(body));
+  } else {
+    log_line(3, std::string(body.status().message()));
+  }
+}
+
+void SessionImpl::deliver_event(std::uint32_t id, wire::EventBody&& body) {
   if (auto* step = std::get_if<model::TelemetryFrame>(&body)) {
     step->run_id = run_;
     step->attempt = attempt_;
@@ -76,7 +90,7 @@ void SessionImpl::deliver_event(std::uint32_t id, wire::EventBody body) {
     step->time_us = clock_.now_us();
     step->boot_id = hello_.boot_id;
     step->event_id = id;
-    sink_->on_step(*step);
+    sink_->on_step(std::move(*step));
   } else if (auto* epoch = std::get_if<model::EpochResult>(&body)) {
     if (wanted_epoch_ == epoch->epoch) wanted_epoch_.reset();
     epoch->run_id = run_;

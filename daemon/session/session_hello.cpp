@@ -223,6 +223,7 @@ void SessionImpl::finish(const Status& why) {
   if (closed_) return;
   closed_ = true;
   closed_why_ = why;
+  remember_events();
   pipe_->set_handler(nullptr);
   end_pipe(why);
   while (memory_->next_event.size() > kRememberBoots) {

@@ -158,7 +158,9 @@ class SessionImpl final : public BoardSession,
   void start_refill(bool at_once = false);
   asio::awaitable<void> refill(std::shared_ptr<SessionImpl> self, bool at_once);
   void deliver(std::vector<EventOrder::Item> items);
-  void deliver_event(std::uint32_t id, wire::EventBody body);
+  void deliver_payload(std::uint32_t id, std::string_view payload);
+  void remember_events();
+  void deliver_event(std::uint32_t id, wire::EventBody&& body);
   void log_line(int level, const std::string& text);
 
   // session_transfer.cpp
@@ -215,6 +217,7 @@ class SessionImpl final : public BoardSession,
   EventOrder order_;
   Signal events_signal_;
   bool events_begun_ = false, refilling_ = false;
+  std::optional<std::uint32_t> read_to_;  // events before it are delivered
   std::optional<std::uint32_t> wanted_epoch_;
   Uuid run_;
   std::uint32_t attempt_ = 0;

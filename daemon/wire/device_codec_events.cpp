@@ -28,6 +28,7 @@ model::TelemetryFrame step_record(const pb::StepRecord& m) {
   const std::string& packed = m.layers();
   const std::size_t first = std::min<std::size_t>(m.first_layer(), kMaxLayers);
   const std::size_t count = std::min(packed.size() / kBytesPerLayer, kMaxLayers - first);
+  frame.layers.reserve(first + count);
   frame.layers.resize(first);
   for (std::size_t i = 0; i < count; ++i) {
     const char* p = packed.data() + i * kBytesPerLayer;

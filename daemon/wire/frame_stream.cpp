@@ -65,7 +65,11 @@ void FrameStream::flush() {
 void FrameStream::on_event(frame_event_t event, const frame_t& frame) {
   switch (event) {
     case FRAME_OK:
-      handler_.on_frame({frame.type, frame.session, frame.id, std::string(payload_of(frame))});
+      frame_.type = frame.type;
+      frame_.session = frame.session;
+      frame_.id = frame.id;
+      frame_.payload = payload_of(frame);
+      handler_.on_frame(frame_);
       return;
     case FRAME_TEXT:
       on_text(payload_of(frame));

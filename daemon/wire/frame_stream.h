@@ -27,7 +27,7 @@ std::uint32_t crc32(std::string_view bytes, std::uint32_t crc = 0);
 class FrameStream {
  public:
   struct Handler {
-    std::function<void(Frame)> on_frame;
+    std::function<void(const Frame&)> on_frame;
     std::function<void(const std::string&)> on_console;  // one line, sanitised
     std::function<void(const char* why)> on_bad;         // a frame was lost: CRC, length, version
   };
@@ -54,6 +54,7 @@ class FrameStream {
   frame_decoder_t decoder_{};
   std::uint64_t bytes_ = 0;
   std::string line_;  // console line under way
+  Frame frame_;       // given away last; keeps its memory
 };
 
 }  // namespace odt::wire

@@ -12,7 +12,7 @@ namespace odt::test {
 // Writes down what a session tells.
 class RecordingSink final : public session::SessionSink {
  public:
-  void on_step(const model::TelemetryFrame& frame) override { steps.push_back(frame); }
+  void on_step(model::TelemetryFrame frame) override { steps.push_back(std::move(frame)); }
   void on_epoch(const model::EpochResult& epoch) override { epochs.push_back(epoch); }
   void on_job(const model::JobChanged& job) override { jobs.push_back(job); }
   void on_eval(const model::EvalReport& eval) override { evals.push_back(eval); }

@@ -31,6 +31,22 @@ TEST(EventOrder, InOrderPassesAtOnce) {
   EXPECT_FALSE(order.missing());
 }
 
+TEST(EventOrder, TheWantedEventNeedsNoStoreWhereNoLaterOneWaits) {
+  EventOrder order;
+  order.start(5);
+  EXPECT_TRUE(order.next(5));
+  EXPECT_FALSE(order.next(5)) << "a duplicate";
+  EXPECT_FALSE(order.missing());
+  EXPECT_EQ(order.expected(), 6u);
+  EXPECT_TRUE(order.offer(7, "later").empty());
+  EXPECT_FALSE(order.next(6)) << "what is held goes out behind it";
+  EXPECT_EQ(text(order.offer(6, "now")), "6 7");
+  EXPECT_TRUE(order.next(8));
+  order.announce(11);
+  EXPECT_TRUE(order.next(9));
+  EXPECT_TRUE(order.missing()) << "10 is announced";
+}
+
 TEST(EventOrder, DuplicatesAreDropped) {
   EventOrder order;
   order.start(5);

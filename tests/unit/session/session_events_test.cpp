@@ -212,7 +212,7 @@ TEST_F(SessionTest, ConsoleTextBecomesLogLines) {
 class LeavingSink final : public SessionSink {
  public:
   explicit LeavingSink(std::shared_ptr<SessionImpl>& session) : session_(session) {}
-  void on_step(const model::TelemetryFrame&) override {
+  void on_step(model::TelemetryFrame) override {
     ++steps;
     session_->close(absl::CancelledError("enough"));
   }
