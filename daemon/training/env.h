@@ -12,6 +12,8 @@
 #include "fleet/registry.h"
 #include "jobs/job_control.h"
 #include "store/store_thread.h"
+#include "training/blob_share.h"
+#include "training/rate_book.h"
 #include "training/reason.h"
 
 // What the coroutines of this room share. Links thread only, but where said.
@@ -53,16 +55,18 @@ struct Env {
   std::function<void(const BoardUid&)> renew{};  // progress on a board; empty: nobody holds leases
   std::function<std::uint64_t()> disk_free{};
   std::set<Hash> initial_noted{};  // models whose own weights the store knows
+  std::shared_ptr<BlobShare> blob_share = std::make_shared<BlobShare>();
+  std::shared_ptr<RateBook> rates = std::make_shared<RateBook>();
   void progress(const BoardUid& uid) const {
     if (renew) renew(uid);
   }
 
   // File work is not for the links thread.
   asio::awaitable<Result<std::shared_ptr<const std::string>>> read_blob(Hash hash) {
-    auto content =
-        co_await control.call([this, hash](store::ControlStore&) { return blobs.get(hash); });
-    if (!content.ok()) co_return content.status();
-    co_return std::make_shared<const std::string>(std::move(*content));
+    if (auto here = blob_share->held(hash)) co_return here;
+    const auto read = [this, hash](store::ControlStore&) { return blob_share->get(blobs, hash); };
+    auto content = co_await control.call(read);
+    co_return content;
   }
   asio::awaitable<Result<Hash>> write_blob(std::shared_ptr<const std::string> content) {
     const auto put = [this, content](store::ControlStore&) { return blobs.put(*content); };

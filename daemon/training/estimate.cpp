@@ -39,24 +39,23 @@ int rank(Basis basis) { return basis == Basis::kUnspecified ? 99 : static_cast<i
 
 // A run's measurements, in the light of another board and model.
 struct History {
-  const model::Run& run;
+  const RateBook::Measured& run;
   const model::Model& model;
   bool same_board = false, same_model = false;
 };
 
 void take_step(Rates& rates, const History& h, const std::string& board_type) {
-  if (h.run.timing.step_us == 0 || !h.run.effective.k || !h.run.effective.batch) return;
+  if (h.run.timing.step_us == 0 || !h.run.k || !h.run.batch) return;
   const Basis basis = !h.same_model  ? Basis::kScaled
                       : h.same_board ? Basis::kThisBoard
                                      : Basis::kSameCore;
   if (rank(basis) >= rank(rates.basis)) return;
   const double measured = double{1000} * h.run.timing.step_us;
-  const double predicted =
-      relative_step(h.model, board_type, *h.run.effective.k, *h.run.effective.batch);
+  const double predicted = relative_step(h.model, board_type, *h.run.k, *h.run.batch);
   if (predicted <= 0 && !h.same_model) return;
   rates.basis = basis;
   rates.step_ns_per_predicted = predicted > 0 ? measured / predicted : 0;
-  rates.step_ns_per_sample = measured / *h.run.effective.batch;
+  rates.step_ns_per_sample = measured / *h.run.batch;
 }
 
 std::uint64_t train_bytes(const RunParts& parts, const Placement& place) {
@@ -83,42 +82,34 @@ double step_ns(const Rates& rates, const model::Model& model, const std::string&
 }
 
 asio::awaitable<Result<Rates>> read_rates(Env& env, model::Board board, model::Model model) {
-  const auto types = std::make_shared<std::map<BoardUid, std::string>>();
-  for (const auto& b : env.registry->boards()) (*types)[b.uid] = b.board_type;
-  const auto read = [types, board, model](store::ControlStore& s) -> Result<Rates> {
-    Rates rates;
-    ODT_ASSIGN(const auto page, s.runs({1000, ""}));
-    std::map<Hash, model::Model> models{{model.hash, model}};
-    bool this_link = false;
-    for (const auto& run : page.items) {
-      if (run.timing == model::RunTiming{}) continue;
-      const bool same_board = run.spec.board_uid == board.uid;
-      const auto type = types->find(run.spec.board_uid);
-      if (!same_board && (type == types->end() || type->second != board.board_type)) continue;
-      if (run.timing.link_bytes_per_s != 0 && !this_link && (same_board || !rates.link_measured)) {
-        this_link = same_board;
-        rates.link_bytes_per_s = run.timing.link_bytes_per_s;
-        rates.link_measured = true;
-      }
-      const bool same_model = run.spec.model_hash == model.hash;
-      if (same_board && same_model && rates.sample_us == 0) rates.sample_us = run.timing.sample_us;
-      auto known = models.find(run.spec.model_hash);
-      if (known == models.end()) {
-        auto found = s.model(run.spec.model_hash);
-        if (!found.ok()) continue;
-        known = models.emplace(run.spec.model_hash, std::move(*found)).first;
-      }
-      take_step(rates, {run, known->second, same_board, same_model}, board.board_type);
+  const auto book = env.rates;
+  if (!book->loaded()) {
+    const auto read = [](store::ControlStore& s) { return RateBook::read(s); };
+    auto contents = co_await env.control.call(read);
+    if (!contents.ok()) co_return contents.status();
+    book->take(std::move(*contents));
+  }
+  Rates rates;
+  bool this_link = false;
+  for (auto it = book->runs().rbegin(); it != book->runs().rend(); ++it) {
+    const RateBook::Measured& run = it->second;
+    const bool same_board = run.board == board.uid, same_model = run.model == model.hash;
+    const model::Board* other = same_board ? nullptr : env.registry->find(run.board);
+    if (!same_board && (other == nullptr || other->board_type != board.board_type)) continue;
+    if (run.timing.link_bytes_per_s != 0 && !this_link && (same_board || !rates.link_measured)) {
+      this_link = same_board;
+      rates.link_bytes_per_s = run.timing.link_bytes_per_s;
+      rates.link_measured = true;
     }
-    return rates;
-  };
-  auto rates = co_await env.control.call(read);
-  if (!rates.ok()) co_return rates;
-  if (rates->link_bytes_per_s == 0)
-    rates->link_bytes_per_s =
+    if (same_board && same_model && rates.sample_us == 0) rates.sample_us = run.timing.sample_us;
+    const model::Model* known = same_model ? &model : book->model(run.model);
+    if (known != nullptr) take_step(rates, {run, *known, same_board, same_model}, board.board_type);
+  }
+  if (rates.link_bytes_per_s == 0)
+    rates.link_bytes_per_s =
         board.link.endpoint.starts_with("/") ? kSerialBytesPerS : kTcpBytesPerS;
-  if (rates->basis == Basis::kUnspecified && time_of(model, board.board_type) != nullptr)
-    rates->basis = Basis::kPredicted;
+  if (rates.basis == Basis::kUnspecified && time_of(model, board.board_type) != nullptr)
+    rates.basis = Basis::kPredicted;
   co_return rates;
 }
 

@@ -143,12 +143,12 @@ void Orchestrator::Impl::on_board_down(const BoardUid& uid, const Status&) {
   board.signal.notify();
 }
 
-void Orchestrator::Impl::on_step(const BoardUid& uid, const model::TelemetryFrame& frame) {
+void Orchestrator::Impl::on_step(const BoardUid& uid, model::TelemetryFrame frame) {
   if (frame.gap == 0) env_->registry->note_step(uid, frame.step + 1);
   RunTask* task = task_of_job(uid);
   if (task == nullptr) return;
   const bool other = !frame.run_id.is_zero() && frame.run_id != task->id();
-  if (!other) task->on_step(frame);
+  if (!other) task->on_step(std::move(frame));
 }
 
 void Orchestrator::Impl::on_epoch(const BoardUid& uid, const model::EpochResult& epoch) {

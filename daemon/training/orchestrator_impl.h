@@ -21,7 +21,7 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   // FleetListener.
   void on_board_up(const BoardUid& uid, Session session) override;
   void on_board_down(const BoardUid& uid, const Status& why) override;
-  void on_step(const BoardUid& uid, const model::TelemetryFrame& frame) override;
+  void on_step(const BoardUid& uid, model::TelemetryFrame frame) override;
   void on_epoch(const BoardUid& uid, const model::EpochResult& epoch) override;
   void on_job(const BoardUid& uid, const model::JobChanged& job) override;
   void on_eval(const BoardUid&, const model::EvalReport&) override {}

@@ -11,6 +11,7 @@ void RunTask::on_step(model::TelemetryFrame frame) {
   if (run_.effective.streamed.value_or(false)) return;
   // A gap counts events, of whatever kind: the next record tells which steps are missing.
   if (frame.gap != 0 || frame.step >= run_.steps_total) return;
+  last_record_ = std::chrono::steady_clock::now();
   note_step_time(frame.step);
   if (!records_known_) early_record_ = std::min(early_record_, frame.step);
   tell_gap(frame.step);

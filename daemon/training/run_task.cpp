@@ -72,6 +72,7 @@ asio::awaitable<Status> RunTask::save(Save what) {
   if (!events.ok()) co_return events.status();
   if (const auto* stored = find_body<model::Run>(*events)) next.meta = stored->meta;
   run_ = std::move(next);
+  env_->rates->note(run_, model_ ? &*model_ : nullptr);
   slot_.signal.notify();
   co_return absl::OkStatus();
 }

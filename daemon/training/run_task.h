@@ -232,6 +232,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   std::map<std::pair<std::uint32_t, std::uint32_t>, model::EpochResult> known_epochs_;
   // Step records of a run that the board holds: where the next one belongs.
   bool records_known_ = false;
+  std::chrono::steady_clock::time_point last_record_;
   std::uint32_t record_attempt_ = 0, next_record_ = 0, early_record_ = UINT32_MAX;
   bool epochs_loaded_ = false;
   std::deque<model::EpochResult> inbox_;
@@ -242,6 +243,7 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   bool commit_failed_ = false;    // said once
   bool start_sent_ = false;       // StartRun of this attempt may have reached the board
   bool telemetry_lost_ = false;
+  store::TelemetryThread::OnError on_lost_;  // a step record was refused
   bool cancel_forced_ = false;
   bool reloaded_ = false;        // from the store after a restart of odtd
   std::uint32_t fruitless_ = 0;  // attempts since the last epoch

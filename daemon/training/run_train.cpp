@@ -17,6 +17,7 @@ using Action = session::BoardSession::Action;
 using std::chrono::steady_clock;
 
 constexpr auto kQuiet = std::chrono::seconds(2);  // without news: ask the board
+constexpr auto kLook = std::chrono::seconds(10);  // with step records and nothing else, too
 constexpr std::size_t kMaxInbox = 256;            // what is dropped is fetched in its turn
 
 bool same_result(const model::EpochResult& a, const model::EpochResult& b) {
@@ -215,7 +216,8 @@ asio::awaitable<Status> RunTask::follow_resident(Session session, model::DeviceS
       if (!done.ok()) co_return done;
       continue;
     }
-    if (steady_clock::now() - heard >= kQuiet) {
+    const auto ask_at = std::min(std::max(heard, last_record_) + kQuiet, heard + kLook);
+    if (steady_clock::now() >= ask_at) {
       heard = steady_clock::now();
       auto now = co_await session->get_state(false);
       if (!now.ok()) co_return now.status();
@@ -238,7 +240,7 @@ asio::awaitable<Status> RunTask::follow_resident(Session session, model::DeviceS
       }
       continue;
     }
-    if (inbox_.empty()) co_await slot_.signal.wait_until(heard + kQuiet);
+    if (inbox_.empty()) co_await slot_.signal.wait_until(ask_at);
   }
   tell_gap(run_.steps_total);
   done = co_await finish(session);
@@ -431,18 +433,21 @@ void RunTask::add_telemetry(model::TelemetryFrame frame) {
   const std::uint32_t batch = run_.effective.batch.value_or(0);
   if (frame.gap == 0 && frame.loss.count == 0 && batch != 0 && run_.train_samples != 0)
     frame.loss.count = data::samples_of_step(frame.step, run_.train_samples, batch);
-  std::weak_ptr<RunTask> weak = weak_from_this();
-  asio::io_context& io = env_->io;
-  env_->telemetry.append(std::move(frame), [weak, &io](Status why) {
-    asio::post(io, [weak, why] {
-      const auto task = weak.lock();
-      if (!task) return;
-      if (absl::IsDataLoss(why))
-        task->on_diverged(diverged(text_of(why)));
-      else
-        task->on_telemetry_lost(why);
+  if (!on_lost_) {
+    std::weak_ptr<RunTask> weak = weak_from_this();
+    asio::io_context& io = env_->io;
+    on_lost_ = std::make_shared<const std::function<void(Status)>>([weak, &io](Status why) {
+      asio::post(io, [weak, why] {
+        const auto task = weak.lock();
+        if (!task) return;
+        if (absl::IsDataLoss(why))
+          task->on_diverged(diverged(text_of(why)));
+        else
+          task->on_telemetry_lost(why);
+      });
     });
-  });
+  }
+  env_->telemetry.append_shared(std::move(frame), on_lost_);
 }
 
 void RunTask::on_telemetry_lost(const Status& why) {
