@@ -403,12 +403,12 @@ v1::EpochResult to_proto(const model::EpochResult& epoch) {
   return out;
 }
 
-v1::TelemetryFrame to_proto(const model::TelemetryFrame& frame) {
-  v1::TelemetryFrame out;
-  out.set_run_id(id_bytes(frame.run_id));
+void fill(v1::TelemetryFrame& out, const model::TelemetryFrame& frame) {
+  out.Clear();
+  if (!frame.run_id.is_zero()) out.set_run_id(frame.run_id.bytes.data(), frame.run_id.bytes.size());
   out.set_attempt(frame.attempt);
   out.set_step(frame.step);
-  out.set_board_uid(frame.board_uid.str());
+  out.set_board_uid(frame.board_uid.bytes.data(), frame.board_uid.bytes.size());
   out.set_time_us(frame.time_us);
   out.set_boot_id(frame.boot_id);
   out.set_event_id(frame.event_id);
@@ -423,6 +423,11 @@ v1::TelemetryFrame to_proto(const model::TelemetryFrame& frame) {
     item->set_k(layer.k);
   }
   out.set_gap(frame.gap);
+}
+
+v1::TelemetryFrame to_proto(const model::TelemetryFrame& frame) {
+  v1::TelemetryFrame out;
+  fill(out, frame);
   return out;
 }
 

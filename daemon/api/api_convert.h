@@ -32,6 +32,8 @@ v1::HyperParams to_proto(const model::HyperParams& hyper);
 v1::RunEvent to_proto(const model::RunEvent& event);
 v1::EpochResult to_proto(const model::EpochResult& epoch);
 v1::TelemetryFrame to_proto(const model::TelemetryFrame& frame);
+// The same into a message that keeps its memory from frame to frame.
+void fill(v1::TelemetryFrame& out, const model::TelemetryFrame& frame);
 v1::Campaign to_proto(const model::Campaign& campaign);
 v1::CampaignSpec to_proto(const model::CampaignSpec& spec);
 v1::CampaignEvent to_proto(const model::CampaignEvent& event);

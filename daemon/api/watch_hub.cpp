@@ -58,8 +58,7 @@ Result<WatchStream::FramePage> read_page(store::TelemetryStore& store,
       range.last_step = range.first_step + (kFramesPerPage - 1);
       ODT_ASSIGN(read, store.read(range));
     }
-    for (const auto& frame : read.frames)
-      page.frames.push_back(std::make_shared<v1::TelemetryFrame>(to_proto(frame)));
+    page.frames = encode_frames(read.frames);
     page.next.attempt = attempt;
     page.next.first_step = read.frames.back().step + 1;
     page.next.last_attempt = std::max(from.last_attempt, attempt);
@@ -181,12 +180,8 @@ void WatchHub::deliver(const std::vector<model::Event>& events, std::int64_t nex
 
 void WatchHub::on_telemetry(const std::vector<model::TelemetryFrame>& frames) {
   if (count_.load() == 0) return;
-  std::vector<std::pair<Uuid, FramePtr>> converted;
-  converted.reserve(frames.size());
-  for (const auto& frame : frames)
-    converted.emplace_back(frame.run_id, std::make_shared<v1::TelemetryFrame>(to_proto(frame)));
-  asio::post(front_, [this, converted = std::move(converted)] {
-    for (const auto& stream : all()) stream->on_frames(converted);
+  asio::post(front_, [this, encoded = encode_frames(frames)] {
+    for (const auto& stream : all()) stream->on_frames(encoded);
   });
 }
 

@@ -4,10 +4,11 @@ namespace odt::api {
 namespace {
 
 // The gRPC end of one stream: writes come from the front thread, reactions from gRPC's threads.
-class WatchCall final : public grpc::ServerWriteReactor<v1::WatchResponse>, public WatchSink {
+// Responses are bytes already: their records were encoded once for all streams.
+class WatchCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public WatchSink {
  public:
-  static grpc::ServerWriteReactor<v1::WatchResponse>* start(WatchHub& hub,
-                                                            const v1::WatchRequest& request) {
+  static grpc::ServerWriteReactor<grpc::ByteBuffer>* start(WatchHub& hub,
+                                                           const v1::WatchRequest& request) {
     auto call = std::make_shared<WatchCall>(hub);
     call->self_ = call;
     std::vector<WatchTopic> topics;
@@ -26,11 +27,14 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::WatchResponse>, publ
 
   explicit WatchCall(WatchHub& hub) : hub_(hub) {}
 
-  void write(v1::WatchResponse response) override {
+  void write(v1::WatchResponse response, std::string telemetry) override {
+    // Fields may stand in any order.
+    response.AppendToString(&telemetry);
+    const grpc::Slice slice(telemetry);
     const auto keep = self();
     const std::lock_guard lock(mutex_);
     if (finished_) return;
-    response_ = std::move(response);
+    response_ = grpc::ByteBuffer(&slice, 1);
     StartWrite(&response_);
   }
   void finish(const Status& status) override {
@@ -61,7 +65,7 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::WatchResponse>, publ
   WatchHub& hub_;
   const std::uint64_t id_ = WatchHub::new_id();
   std::mutex mutex_, self_mutex_;
-  v1::WatchResponse response_;
+  grpc::ByteBuffer response_;
   bool finished_ = false;
   std::shared_ptr<WatchCall> self_;
 };
@@ -88,7 +92,7 @@ void add_update(ApiService& service, Deps& deps) {
 ServicePtr make_watch_service(Deps& deps) {
   auto service = std::make_unique<ApiService>(
       deps.gate, *v1::WatchRequest::descriptor()->file()->FindServiceByName("WatchService"));
-  service->server_stream<v1::WatchRequest, v1::WatchResponse>(
+  service->server_stream<v1::WatchRequest, grpc::ByteBuffer>(
       "Watch", [&deps](const Call&, const v1::WatchRequest& request) {
         return WatchCall::start(deps.hub, request);
       });

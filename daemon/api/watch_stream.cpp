@@ -1,5 +1,8 @@
 #include "api/watch_stream.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+
 #include <algorithm>
 
 #include "api/api_convert.h"
@@ -9,7 +12,41 @@ namespace odt::api {
 namespace {
 constexpr std::size_t kRecentFrames = 256;
 constexpr std::size_t kRecentOfEach = 64;  // of a run, where a topic is of all runs
+
+// Who waits for a few of a batch must not keep all of it.
+WatchFrame alone(const WatchFrame& frame) {
+  WatchFrame out = frame;
+  out.batch = std::make_shared<const std::string>(frame.batch->substr(frame.at, frame.size));
+  out.at = 0;
+  return out;
+}
 }  // namespace
+
+WatchFrames encode_frames(const std::vector<model::TelemetryFrame>& frames) {
+  using google::protobuf::internal::WireFormatLite;
+  using google::protobuf::io::CodedOutputStream;
+  const std::uint32_t tag = WireFormatLite::MakeTag(v1::WatchResponse::kTelemetryFieldNumber,
+                                                    WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  const auto batch = std::make_shared<std::string>();
+  WatchFrames out;
+  out.reserve(frames.size());
+  v1::TelemetryFrame message;
+  for (const auto& frame : frames) {
+    fill(message, frame);
+    const std::size_t size = message.ByteSizeLong(), at = batch->size();
+    const std::size_t head = CodedOutputStream::VarintSize32(tag) +
+                             CodedOutputStream::VarintSize32(static_cast<std::uint32_t>(size));
+    if (batch->capacity() < at + head + size)
+      batch->reserve(std::max(at + head + size, frames.size() * (head + size + 16)));
+    batch->resize(at + head + size);
+    auto* p = reinterpret_cast<std::uint8_t*>(batch->data() + at);
+    p = CodedOutputStream::WriteVarint32ToArray(tag, p);
+    p = CodedOutputStream::WriteVarint32ToArray(static_cast<std::uint32_t>(size), p);
+    message.SerializeWithCachedSizesToArray(p);
+    out.push_back({frame.run_id, frame.attempt, frame.step, batch, at, head + size});
+  }
+  return out;
+}
 
 WatchStream::WatchStream(std::uint64_t id, asio::io_context& front, const Clock& clock,
                          Reader& reader, std::shared_ptr<WatchSink> sink, std::uint64_t store_epoch,
@@ -160,22 +197,23 @@ void WatchStream::on_events_end(std::int64_t next_seq) {
   flush();
 }
 
-void WatchStream::on_frames(const std::vector<std::pair<Uuid, FramePtr>>& frames) {
+void WatchStream::on_frames(const WatchFrames& frames) {
   if (ended_ || resync_ || lanes_.empty()) return;
   for (Lane& lane : lanes_) {
-    for (const auto& [run, frame] : frames) {
-      if (run != lane.topic.run && !lane.topic.run.is_zero()) continue;
+    const bool all = lane.topic.run.is_zero();
+    for (const WatchFrame& frame : frames) {
+      if (!all && frame.run != lane.topic.run) continue;
       if (lane.reading || resuming_) {
-        lane.position.last_attempt = std::max(lane.position.last_attempt, frame->attempt());
-      } else if (!first_time(lane, *frame)) {
+        lane.position.last_attempt = std::max(lane.position.last_attempt, frame.attempt);
+      } else if (!first_time(lane, frame)) {
         continue;
       } else if (lane.topic.lossless) {
-        lane.pending.push_back(frame);
-        add_behind(frame->ByteSizeLong());
+        lane.pending.push_back(all ? frame : alone(frame));
+        add_behind(frame.size);
         if (resync_) return flush();
       } else {
         dropped_ += lane.pending.size();
-        lane.pending.assign(1, frame);
+        lane.pending.assign(1, alone(frame));
       }
     }
   }
@@ -183,11 +221,22 @@ void WatchStream::on_frames(const std::vector<std::pair<Uuid, FramePtr>>& frames
 }
 
 // A board may report again what is stored already: equal records are announced twice.
-bool WatchStream::first_time(Lane& lane, const v1::TelemetryFrame& frame) {
+bool WatchStream::first_time(Lane& lane, const WatchFrame& frame) {
   const bool one_run = !lane.topic.run.is_zero();
-  auto& recent = lane.recent[one_run ? std::string() : frame.run_id()];
-  if (!recent.insert({frame.attempt(), frame.step()}).second) return false;
-  if (recent.size() > (one_run ? kRecentFrames : kRecentOfEach)) recent.erase(recent.begin());
+  const std::size_t most = one_run ? kRecentFrames : kRecentOfEach;
+  auto& recent = lane.recent[lane.topic.run.is_zero() ? frame.run : Uuid{}];
+  const std::pair key(frame.attempt, frame.step);
+  const auto at = recent.empty() || recent.back() < key
+                      ? recent.end()
+                      : std::lower_bound(recent.begin(), recent.end(), key);
+  if (at != recent.end() && *at == key) return false;
+  if (recent.size() < most) {
+    recent.insert(at, key);
+  } else if (at != recent.begin()) {
+    // The oldest one goes.
+    std::move(recent.begin() + 1, at, recent.begin());
+    *(at - 1) = key;
+  }
   return true;
 }
 
@@ -246,7 +295,7 @@ void WatchStream::frames_read(Result<FramePage> page) {
     if (lane.topic.run != page->from.run || !lane.reading || !lane.read_asked) continue;
     lane.read_asked = false;
     for (const auto& frame : page->frames)
-      if (first_time(lane, *frame)) lane.pending.push_back(frame);
+      if (first_time(lane, frame)) lane.pending.push_back(frame);
     const auto seen = lane.position.last_attempt;
     lane.position = page->next;
     lane.position.last_attempt = std::max(seen, page->next.last_attempt);
@@ -321,18 +370,16 @@ bool WatchStream::take_live(v1::WatchResponse& response, TimePoint now) {
   return true;
 }
 
-bool WatchStream::take_frames(v1::WatchResponse& response, TimePoint now) {
+bool WatchStream::take_frames(std::string& telemetry, TimePoint now) {
   bool any = false;
-  std::size_t bytes = 0;
   for (Lane& lane : lanes_) {
     if (!lane.topic.lossless && now < lane.due) continue;
     if (!lane.pending.empty()) lane.due = now + lane.topic.interval;
-    while (!lane.pending.empty() && bytes < options_.response_bytes) {
-      const FramePtr& frame = lane.pending.front();
-      const std::size_t size = frame->ByteSizeLong();
-      bytes += size;
-      if (lane.topic.lossless && !lane.reading) behind_bytes_ -= std::min(behind_bytes_, size);
-      *response.add_telemetry() = *frame;
+    while (!lane.pending.empty() && telemetry.size() < options_.response_bytes) {
+      const WatchFrame& frame = lane.pending.front();
+      if (lane.topic.lossless && !lane.reading)
+        behind_bytes_ -= std::min(behind_bytes_, frame.size);
+      telemetry.append(*frame.batch, frame.at, frame.size);
       lane.pending.pop_front();
       any = true;
     }
@@ -360,6 +407,7 @@ void WatchStream::flush() {
   if (ended_ || writing_) return;
   const auto now = clock_.steady_now();
   v1::WatchResponse response;
+  std::string telemetry;
   bool any = resync_;
   if (resync_) {
     response.set_resync(true);
@@ -369,7 +417,7 @@ void WatchStream::flush() {
       events_sent_ = now;
     }
     any = take_live(response, now) || any;
-    any = take_frames(response, now) || any;
+    any = take_frames(telemetry, now) || any;
   }
   if (!any && now < last_write_ + options_.heartbeat) {
     read_on();
@@ -387,7 +435,7 @@ void WatchStream::flush() {
   dropped_ = 0;
   last_write_ = resync_ ? TimePoint::max() : now;
   writing_ = true;
-  sink_->write(std::move(response));
+  sink_->write(std::move(response), std::move(telemetry));
   read_on();
 }
 

@@ -4,7 +4,6 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,7 +14,6 @@
 
 namespace odt::api::v1 {
 class Event;
-class TelemetryFrame;
 class WatchResponse;
 }  // namespace odt::api::v1
 
@@ -35,11 +33,20 @@ struct WatchOptions {
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
-  virtual void write(v1::WatchResponse response) = 0;
+  // `telemetry`: the response's telemetry fields as they go over the wire.
+  virtual void write(v1::WatchResponse response, std::string telemetry) = 0;
   virtual void finish(const Status& status) = 0;  // no call follows
 };
 
-using FramePtr = std::shared_ptr<const v1::TelemetryFrame>;
+// A step record, encoded once for whoever watches: a field of WatchResponse within a batch.
+struct WatchFrame {
+  Uuid run;
+  std::uint32_t attempt = 0, step = 0;
+  std::shared_ptr<const std::string> batch;
+  std::size_t at = 0, size = 0;
+};
+using WatchFrames = std::vector<WatchFrame>;
+WatchFrames encode_frames(const std::vector<model::TelemetryFrame>& frames);
 
 // A board or port as the fleet sees it now; `essence` changes with anything but counters.
 struct LiveItem {
@@ -90,7 +97,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
 
   void on_event(const model::Event& event, const EventPtr& proto, std::size_t bytes);
   void on_events_end(std::int64_t next_seq);
-  void on_frames(const std::vector<std::pair<Uuid, FramePtr>>& frames);
+  void on_frames(const WatchFrames& frames);
   void on_live();  // reader.live() changed
 
   void events_read(Result<std::vector<std::pair<model::Event, EventPtr>>> events,
@@ -100,7 +107,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
                      std::int64_t next_seq, bool live_is_in_it);
   struct FramePage {
     Reader::FramePosition from;
-    std::vector<FramePtr> frames;
+    WatchFrames frames;
     Reader::FramePosition next;
     bool at_end = false;
   };
@@ -118,9 +125,10 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
     WatchTopic topic;
     bool reading = false, read_asked = false;
     Reader::FramePosition position;
-    std::deque<FramePtr> pending;
-    // (attempt, step) taken in, by run where the topic is of all runs.
-    std::unordered_map<std::string, std::set<std::pair<std::uint32_t, std::uint32_t>>> recent;
+    std::deque<WatchFrame> pending;
+    // The newest (attempt, step) taken in, ascending, by run where the topic is of all runs.
+    using Recent = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+    std::unordered_map<Uuid, Recent, IdHash> recent;
     std::chrono::steady_clock::time_point due{};
   };
   struct SentLive {
@@ -134,13 +142,13 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void push(Item item);
   void add_behind(std::size_t bytes);
   void go_live();
-  static bool first_time(Lane& lane, const v1::TelemetryFrame& frame);
+  static bool first_time(Lane& lane, const WatchFrame& frame);
   void ask_frames(Lane& lane);
   void flush();
   TimePoint events_due() const;
   bool take_events(v1::WatchResponse& response);
   bool take_live(v1::WatchResponse& response, TimePoint now);
-  bool take_frames(v1::WatchResponse& response, TimePoint now);
+  bool take_frames(std::string& telemetry, TimePoint now);
   void read_on();
   void arm(TimePoint at);
   TimePoint next_due(TimePoint now) const;

@@ -13,6 +13,7 @@ constexpr std::uint32_t kDefaultHz = 4;
 constexpr std::uint32_t kMaxHz = 60;
 // Newest resources of a kind in a snapshot; older ones are read through the lists.
 constexpr std::uint32_t kSnapshotPage = 1000;
+constexpr std::size_t kSnapshotEpochs = 100;  // of a run; ListEpochs has them all
 
 struct Wants {
   const WatchTopic& topic;
@@ -154,7 +155,8 @@ class SnapshotBuilder {
     ODT_ASSIGN(auto changes, store_.run_events(id));
     for (auto& change : changes) put(std::move(change));
     ODT_ASSIGN(auto epochs, store_.epochs(id));
-    for (auto& epoch : epochs) put(std::move(epoch));
+    const std::size_t old = epochs.size() - std::min(epochs.size(), kSnapshotEpochs);
+    for (std::size_t i = old; i < epochs.size(); ++i) put(std::move(epochs[i]));
     return absl::OkStatus();
   }
   Status alerts() {

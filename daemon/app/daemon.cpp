@@ -1,5 +1,6 @@
 #include "app/daemon.h"
 
+#include <pthread.h>
 #include <spdlog/spdlog.h>
 #include <sys/statvfs.h>
 #include <systemd/sd-daemon.h>
@@ -52,8 +53,9 @@ class IoThread {
  public:
   asio::io_context io{1};
 
-  void run() {
-    thread_ = std::thread([this] {
+  void run(const char* name) {
+    thread_ = std::thread([this, name] {
+      pthread_setname_np(pthread_self(), name);
       try {
         io.run();
       } catch (const std::exception& error) {
@@ -267,8 +269,8 @@ Status Daemon::Impl::start_rooms() {
   }
   ODT_TRY(uploads->start());
   ODT_TRY(jobs->start());
-  links.run();
-  front.run();
+  links.run("odtd-links");
+  front.run("odtd-front");
   running = true;
   disk->start();
   hub->start();

@@ -20,7 +20,8 @@ class Consumer final : public WatchSink, public std::enable_shared_from_this<Con
   explicit Consumer(WatchHub& hub) : hub_(hub) {}
   const std::uint64_t id = WatchHub::new_id();
 
-  void write(v1::WatchResponse response) override {
+  void write(v1::WatchResponse response, std::string telemetry) override {
+    EXPECT_TRUE(response.MergeFromString(telemetry));
     const std::lock_guard lock(mutex_);
     responses_.push_back(std::move(response));
     changed_.notify_all();
