@@ -2,8 +2,9 @@
 """odtd with a fleet: 1,000 boards train at 10 steps a second, a client reads every record, others change things and
 ask for series meanwhile. Figures and raw counts as JSON; the bars are those of the project's fleet work.
 
-The boards are one odt-sim-board process: real firmware, real link, a real network of 8 layers; each takes its next
-step by its own clock, whatever odtd does. `offered`: steps that they say they have trained.
+The boards are one odt-sim-board process: real firmware, real link, a real network of 8 layers. Each takes its steps by
+a schedule that no delay moves (--step-period-ms), whatever odtd does. `offered`: steps that they say they have trained.
+Afterwards odtd dies by kill -9 amid the same calls; what it had answered OK to must be there.
 """
 import argparse
 import json
@@ -12,7 +13,6 @@ import pathlib
 import random
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,14 +24,22 @@ sys.path.insert(0, str(ROOT / "deploy"))
 from odt_processes import Processes, free_port  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "tests/bench"))
+sys.path.insert(0, str(ROOT / "tests/bench/fleet"))
 import built  # noqa: E402
+import durable  # noqa: E402
+import probes  # noqa: E402
 
 FIRST_UID = 0x51000000_00000001
 SPARE_UID = 0x52000000_00000001
 SPARES = 10
 LAYERS, STEP_MS = 8, 100
 SAMPLES, BATCH = 8000, 8
-TICK = os.sysconf("SC_CLK_TCK")
+# The bars: figure, what to reach, and by which relation.
+BARS = [("offered_per_s", ">=", 9990), ("not_stored", "<=", 0), ("not_delivered", "<=", 0), ("gap_records", "<=", 0),
+        ("odtd_1000x10_core_pct", "<=", 45), ("odtd_rss_slope_MB", "<=", 1), ("odtd_rss_MB", "<=", 150),
+        ("bytes_per_frame", "<=", 60), ("control_p99_ms", "<=", 50), ("lost_after_ok", "<=", 0),
+        ("query_200k_ms", "<=", 10), ("query_50runs_ms", "<=", 100), ("queries_unequal", "<=", 0),
+        ("never_read_resync", ">=", 1)]
 
 
 def stubs(folder):
@@ -45,18 +53,6 @@ def stubs(folder):
 
 def percentile(values, part):
     return round(sorted(values)[min(len(values) - 1, int(len(values) * part))], 2) if values else None
-
-
-def cpu_s(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def rss_mb(pid):
-    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) / 1024
-    return 0
 
 
 class Fleet(Processes):
@@ -82,10 +78,8 @@ class Fleet(Processes):
         self.seeded = [bytes.fromhex(line) for line in done.stdout.split()]
 
     def start_all(self):
-        self.odtd = self.start_odtd(listen_port=free_port())
-        self.channel = self.grpc.insecure_channel(
-            self.address_of("grpc"), options=[("grpc.max_receive_message_length", 64 << 20)])
-        self.storage = self.srpc.StorageServiceStub(self.channel)
+        self.listen_port = free_port()
+        self.connect_odtd()
         table = self.root / "points.csv"
         draw = random.Random(1)
         with open(table, "w") as out:
@@ -101,10 +95,18 @@ class Fleet(Processes):
         self.boards("spares", SPARE_UID, SPARES, STEP_MS)
         self.wait_for("boards online", lambda: self.online() >= self.args.boards + SPARES, 300, every=1)
 
+    def connect_odtd(self):
+        self.odtd = self.start_odtd(listen_port=self.listen_port)
+        self.channel = self.grpc.insecure_channel(
+            self.address_of("grpc"), options=[("grpc.max_receive_message_length", 64 << 20)])
+        self.storage = self.srpc.StorageServiceStub(self.channel)
+        self.fleet = self.rpc.FleetServiceStub(self.channel)
+        self.call_runs = self.rpc.RunServiceStub(self.channel)
+
     def boards(self, name, uid, count, step_ms):
         log = open(self.root / f"{name}.steps", "wb")
         command = [str(self.bin / "odt-sim-board"), "--uid", f"{uid:016x}", "--connect", self.address_of("listen"),
-                   "--count", str(count), "--step-delay-ms", str(step_ms), "--ram", "262144"]
+                   "--count", str(count), "--step-period-ms", str(step_ms), "--ram", "262144"]
         self.running[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def online(self):
@@ -126,10 +128,8 @@ class Fleet(Processes):
         self.dataset = bytes.fromhex(self.ctl("data", "list")[0]["id"])
         steps = int((self.args.minutes + 1) * 60 * 1000 / STEP_MS)
         self.epochs = -(-steps // (SAMPLES // BATCH))
-        runs = self.rpc.RunServiceStub(self.channel)
-        self.call_runs = runs
         for i in range(self.args.boards):
-            run = runs.CreateRun(self.pb.CreateRunRequest(spec=self.spec(FIRST_UID + i, self.epochs)), timeout=60).run
+            run = self.call_runs.CreateRun(self.pb.CreateRunRequest(spec=self.spec(FIRST_UID + i, self.epochs)), timeout=60).run
             self.runs.append(run.id)
         self.wait_for("runs RUNNING", lambda: self.running_runs() >= self.args.boards, 600, every=2)
 
@@ -161,32 +161,17 @@ class Fleet(Processes):
         self.sleeper = watch.Watch(self.pb.WatchRequest(topics=[self.pb.Topic(kind=4, lossless=True)]))
 
     def control_calls(self):
-        fleet = self.rpc.FleetServiceStub(self.channel)
-        self.control_ms, queued, i = [], [], 0
+        """label, create-run, pause-run by turns, 20 a second, each when it is due."""
+        self.control_ms, calls = [], durable.Calls(self)
         start = time.monotonic()
-        while self.reading and i < self.args.calls:
-            time.sleep(max(0, start + i / 20 - time.monotonic()))
-            uid = SPARE_UID + i % SPARES
+        while self.reading and calls.made < self.args.calls:
+            time.sleep(max(0, start + calls.made / 20 - time.monotonic()))
             begun = time.monotonic()
-            if i % 3 == 0:
-                request = self.pb.UpdateBoardRequest(uid=uid.to_bytes(8, "big"))
-                request.set_labels["turn"] = str(i)
-                fleet.UpdateBoard(request, timeout=30)
-            elif i % 3 == 1:
-                queued.append(self.call_runs.CreateRun(self.pb.CreateRunRequest(spec=self.spec(uid, 1)),
-                                                       timeout=30).run.id)
-            else:
-                run = queued.pop()
-                try:
-                    self.call_runs.PauseRun(self.pb.PauseRunRequest(id=run), timeout=30)
-                except self.grpc.RpcError as error:  # it has ended meanwhile: an answer too
-                    if error.code() != self.grpc.StatusCode.FAILED_PRECONDITION:
-                        raise
+            calls.one()
             self.control_ms.append((time.monotonic() - begun) * 1000)
-            i += 1
 
     def queries(self):
-        self.long_ms, self.many_ms, self.query_equal = [], [], None
+        self.long_ms, self.many_ms, self.unequal = [], [], None
         long_run = self.spb.GetSeriesRequest(run_ids=self.seeded[:1], kinds=[3], buckets=200)
         many = self.spb.GetSeriesRequest(run_ids=self.seeded[1:51], kinds=[1], buckets=200)
         while self.reading:
@@ -194,20 +179,32 @@ class Fleet(Processes):
                 begun = time.monotonic()
                 answer = self.storage.GetSeries(request, timeout=60)
                 into.append((time.monotonic() - begun) * 1000)
-                if request is long_run and self.query_equal is None:
-                    self.query_equal = self.equal_to_brute_force(answer.runs[0])
+                if request is long_run:
+                    bits = answer
+            if self.unequal is None:
+                self.unequal = int(not self.equal_to_brute_force(bits.runs[0], self.bits, 8, 200_000))
+                self.unequal += sum(not self.equal_to_brute_force(r, self.loss, 1, 20_000) for r in answer.runs)
             time.sleep(1)
 
+    # What bench_seed_telemetry wrote.
     @staticmethod
-    def equal_to_brute_force(run):
-        starts = [*run.bucket_first_step, 200_001]
-        for series in run.series:
+    def bits(step, layer):
+        return 4 + (step * 7 + layer * 13 + step // 32) % 5
+
+    @staticmethod
+    def loss(step, _):
+        return step * 2654435761 % (1 << 32) % 60_000 * (1 << 8) // 8
+
+    @staticmethod
+    def equal_to_brute_force(run, value, series, steps):
+        starts = [*run.bucket_first_step, steps + 1]
+        for one in run.series:
             for b in range(len(starts) - 1):
-                values = [4 + (s * 7 + series.layer * 13 + s // 32) % 5 for s in range(starts[b], starts[b + 1])]
-                if (series.min[b], series.max[b], series.sum[b], run.count[b]) != (
+                values = [value(s, one.layer) for s in range(starts[b], starts[b + 1])]
+                if (one.min[b], one.max[b], one.sum[b], run.count[b]) != (
                         min(values), max(values), sum(values), len(values)):
                     return False
-        return len(run.series) == 8 and run.points == 200_000
+        return len(run.series) == series and run.points == steps
 
     def steps(self):
         """Steps that the boards have trained, and when (us of the boards' clock)."""
@@ -232,36 +229,39 @@ class Fleet(Processes):
         threads[0].start()
         self.never_read()
         time.sleep(1)
+        memory = probes.Memory(self.odtd.pid)
+        memory.start()
         self.train_all()
         workers = [threading.Thread(target=t, daemon=True) for t in (self.control_calls, self.queries)]
         for worker in workers:
             worker.start()
+        # Minutes 2 to 10: of a shorter run its last two thirds.
         warm = min(120, args.minutes * 60 / 3)
         time.sleep(warm)
-        cpu0, rss0, at0, steps0 = cpu_s(self.odtd.pid), rss_mb(self.odtd.pid), time.monotonic(), self.steps()
-        rss_most = rss0
-        while time.monotonic() < at0 + args.minutes * 60 - warm:
-            time.sleep(2)
-            rss_most = max(rss_most, rss_mb(self.odtd.pid))
-        cpu1, rss1, at1, steps1 = cpu_s(self.odtd.pid), rss_mb(self.odtd.pid), time.monotonic(), self.steps()
+        pid, sim = self.odtd.pid, self.running["fleet"].pid
+        at0, from0, delivered0, steps0 = time.monotonic(), len(memory.points), self.delivered, self.steps()
+        cpu0, parts0, sim0 = probes.cpu_s(pid), probes.threads_s(pid), probes.cpu_s(sim)
+        time.sleep(max(0, at0 + args.minutes * 60 - warm - time.monotonic()))
+        cpu1, parts1, sim1 = probes.cpu_s(pid), probes.threads_s(pid), probes.cpu_s(sim)
+        at1, to1, delivered1, steps1 = time.monotonic(), len(memory.points), self.delivered, self.steps()
         if args.perf:
-            subprocess.run(["perf", "record", "-g", "-o", args.perf, "-p", str(self.odtd.pid), "--", "sleep", "10"])
+            subprocess.run(["perf", "record", "-e", "cpu-clock", "-o", args.perf, "-p", str(pid), "--", "sleep", "10"])
         own = set(self.runs)
         self.wait_for("end of the runs", lambda: all(r.state >= 7 for r in self.all_runs() if r.id in own),
-                      self.epochs * SAMPLES // BATCH * STEP_MS / 1000 + 300, every=2)
+                      self.epochs * SAMPLES // BATCH * STEP_MS / 1000 + 600, every=5)
         self.reading = False
         for worker in workers:
             worker.join(60)
+        points = memory.end()
         runs = [r for r in self.all_runs() if r.id in own]
         for run in self.all_runs():
             if run.state < 7:
                 self.call_runs.CancelRun(self.pb.CancelRunRequest(id=run.id), timeout=30)
         time.sleep(3)
-        stored = sum(self.storage.GetRunStorage(self.spb.GetRunStorageRequest(run_id=r.id), timeout=60).storage.raw_frames
-                     for r in runs)
-        spare = sum(self.storage.GetRunStorage(self.spb.GetRunStorageRequest(run_id=r.id), timeout=60).storage.raw_frames
-                    for r in self.all_runs() if r.id not in own)
+        stored = self.stored(r.id for r in runs)
+        spare = self.stored(r.id for r in self.all_runs() if r.id not in own)
         after = self.storage.GetStorage(self.spb.GetStorageRequest(), timeout=60)
+        delivered, gaps = self.delivered, self.gaps
         sleeper_told = False
         try:
             for response in self.sleeper:
@@ -269,24 +269,50 @@ class Fleet(Processes):
         except self.grpc.RpcError as error:
             raw["never_read_end"] = str(error.code())
         offered = self.steps()[0]
-        minutes = (at1 - at0) / 60
+        seconds, frames = at1 - at0, max(1, delivered1 - delivered0)
         figures["offered_per_s"] = round((steps1[0] - steps0[0]) / ((steps1[1] - steps0[1]) / 1e6), 1)
-        figures["odtd_1000x10_core_pct"] = round((cpu1 - cpu0) / (at1 - at0) * 100, 1)
-        figures["odtd_rss_slope_MB"] = round((rss1 - rss0) / minutes * 10, 2)
-        figures["odtd_rss_MB"] = round(rss_most, 1)
+        figures["not_stored"] = offered - stored
+        figures["not_delivered"] = stored + spare - delivered
+        figures["gap_records"] = gaps
+        figures["odtd_1000x10_core_pct"] = round((cpu1 - cpu0) / seconds * 100, 1)
+        figures["odtd_us_per_frame"] = round((cpu1 - cpu0) / frames * 1e6, 2)
+        figures["odtd_rss_slope_MB"] = round(probes.slope(points[from0:to1]) * 600, 2)
+        figures["odtd_rss_MB"] = round(max(mb for _, mb in points), 1)
         grown = after.telemetry_used_bytes - before.telemetry_used_bytes
         figures["bytes_per_frame"] = round(grown / max(1, stored + spare), 1)
         figures["control_p99_ms"] = percentile(self.control_ms, 0.99)
         figures["query_200k_ms"] = percentile(self.long_ms, 0.5)
         figures["query_50runs_ms"] = percentile(self.many_ms, 0.5)
-        raw.update(boards=args.boards, minutes=args.minutes, offered=offered, stored=stored, delivered=self.delivered,
-                   stored_spares=spare, gap_records=self.gaps, succeeded=sum(r.state == 7 for r in runs),
-                   dropped=after.frames_dropped, reader_resync=self.resync, never_read_resync=sleeper_told,
-                   control_calls=len(self.control_ms), control_p50_ms=percentile(self.control_ms, 0.5),
-                   control_max_ms=percentile(self.control_ms, 1), query_200k_p99_ms=percentile(self.long_ms, 0.99),
-                   query_50runs_p99_ms=percentile(self.many_ms, 0.99), queries=len(self.long_ms),
-                   query_equals_brute_force=self.query_equal, load_average=os.getloadavg()[0])
+        figures["queries_unequal"] = self.unequal
+        figures["never_read_resync"] = int(sleeper_told)
+        raw.update(boards=args.boards, minutes=args.minutes, offered=offered, stored=stored, delivered=delivered,
+                   stored_spares=spare, gap_records=gaps, succeeded=sum(r.state == 7 for r in runs),
+                   dropped=after.frames_dropped, reader_resync=self.resync, control_calls=len(self.control_ms),
+                   control_p50_ms=percentile(self.control_ms, 0.5), control_max_ms=percentile(self.control_ms, 1),
+                   query_200k_p99_ms=percentile(self.long_ms, 0.99), query_50runs_p99_ms=percentile(self.many_ms, 0.99),
+                   queries=len(self.long_ms), measured_s=round(seconds, 1), measured_frames=frames,
+                   odtd_cpu_s=round(cpu1 - cpu0, 2), boards_cpu_s=round(sim1 - sim0, 2),
+                   odtd_threads_cpu_s={name: round(parts1[name] - parts0.get(name, 0), 2) for name in sorted(parts1)
+                                       if parts1[name] - parts0.get(name, 0) >= 0.05},
+                   rss_MB=[[round(t), round(mb, 1)] for t, mb in points[::15]], load_average=os.getloadavg()[0])
+        durable.kill_rounds(self, args.kills, figures, raw)
         return {"figures": figures, "raw": raw}
+
+    def stored(self, runs):
+        return sum(self.storage.GetRunStorage(self.spb.GetRunStorageRequest(run_id=run), timeout=60).storage.raw_frames
+                   for run in runs)
+
+
+def table(figures):
+    """Every figure; those that have a bar with it."""
+    bars = {name: (relation, bar) for name, relation, bar in BARS}
+    for name, value in figures.items():
+        relation, bar = bars.get(name, ("", ""))
+        if value is None or not relation:
+            verdict = ""
+        else:
+            verdict = "reached" if (value <= bar if relation == "<=" else value >= bar) else "MISSED"
+        print(f"{name:24} {value!s:>10}   {relation} {bar!s:<6} {verdict}".rstrip())
 
 
 def main():
@@ -294,9 +320,10 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=built.FOLDER)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--boards", type=int, default=1000)
-    parser.add_argument("--step-ms", type=int, default=STEP_MS - 3, help="a board's delay from step to step")
+    parser.add_argument("--step-ms", type=int, default=STEP_MS, help="a board takes a step each so many ms")
     parser.add_argument("--calls", type=int, default=5000, help="control calls, 20 a second")
-    parser.add_argument("--json", type=pathlib.Path, help="the figures also into this file")
+    parser.add_argument("--kills", type=int, default=5, help="rounds of kill -9 amid calls, at the end")
+    parser.add_argument("--json", type=pathlib.Path, help="figures and raw counts into this file")
     parser.add_argument("--scratch", default=None, help="folder of the data directory")
     parser.add_argument("--perf", help="record 10 s of odtd with perf into this file")
     args = parser.parse_args()
@@ -310,10 +337,11 @@ def main():
     finally:
         fleet.stop()
         shutil.rmtree(fleet.root, ignore_errors=True)
-    text = json.dumps(report, indent=2)
-    print(text)
+    table(report["figures"])
+    for key, value in report["raw"].items():
+        print(f"# {key}: {value}")
     if args.json:
-        args.json.write_text(text + "\n")
+        args.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,11 @@ struct sim_board {
   uint64_t held_us, off_us, cut_us; /* up to which it stands still, is off, has no cable */
   uint64_t next_stall_us, next_busy_us, next_cut_us, next_reset_us, next_power_us;
   uint32_t steps_seen;
+  uint64_t next_step_us; /* --step-period-ms */
 };
+
+/* A board that is later than this begins a new schedule. */
+enum { kLatestUs = 10000000 };
 
 uint64_t clock_us(void) {
   struct timespec t;
@@ -182,6 +186,18 @@ uint32_t board_steps(const sim_board_t* b) {
   return b->app.job.has_last ? odt_trainer_step_count(&b->app.trainer) : 0;
 }
 
+/* One step each period, by a schedule that no delay moves. */
+static void allow_step(sim_board_t* b, uint64_t now) {
+  if (b->options.step_period_ms == 0) return;
+  if (now > b->next_step_us + kLatestUs) b->next_step_us = now;
+  b->config.step_delay_ms = now >= b->next_step_us ? 0 : UINT32_MAX;
+  b->steps_seen = board_steps(b);
+}
+static void schedule_step(sim_board_t* b) {
+  if (b->options.step_period_ms != 0 && board_steps(b) != b->steps_seen)
+    b->next_step_us += b->options.step_period_ms * 1000ull;
+}
+
 static uint64_t earlier(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* When bytes on the way to the port are due; those that are and stay wait for room there, of which
@@ -196,6 +212,8 @@ static uint64_t next_turn(const sim_board_t* b, uint64_t now) {
   uint64_t next = now + (b->port.fd >= 0 ? APP_IDLE_MS : 250u) * 1000u;
   if (o->sensor != NULL) next = earlier(next, now + 10000u); /* its steps do not wake the board */
   if (o->step_delay_ms > 0) next = earlier(next, now + o->step_delay_ms * 1000ull);
+  if (o->step_period_ms > 0 && b->app.job.has_last && b->next_step_us > now)
+    next = earlier(next, b->next_step_us);
   if (!b->rx.plain) {
     next = earlier(next, earlier(wire_due(&b->rx), tx_due(b, now)));
     const bool full = wire_room(&b->rx, now) == 0 || b->app.link.tx_size > 0;
@@ -220,7 +238,9 @@ uint64_t board_turn(sim_board_t* b) {
   }
   interruptions(b, now);
   if (now < b->held_us) return b->held_us;
+  allow_step(b, now);
   const bool more = app_poll(&b->app);
+  schedule_step(b);
   slow_streamed_step(b, now);
   if (now < b->held_us) return b->held_us;
   return more || b->reset ? now : next_turn(b, now);
@@ -232,6 +252,9 @@ int board_fd(const sim_board_t* b) {
   if (b->port.fd < 0) return b->port.listener;
   return b->rx.plain || wire_room(&b->rx, now) > 0 ? b->port.fd : -1;
 }
+
+uint32_t board_opened(const sim_board_t* b) { return b->port.opened; }
+void board_wake(sim_board_t* b) { b->port.empty = false; }
 
 bool board_sends(const sim_board_t* b) {
   if (b->port.fd < 0) return false;

@@ -14,6 +14,7 @@ static const char kUsage[] =
     "  --epoch-records N     epoch records kept until acknowledged (64)\n"
     "  --boot-seed N         entropy of this boot (random)\n"
     "  --step-delay-ms N     slower core: at least this long from step to step\n"
+    "  --step-period-ms N    one step each N ms by the clock; what is late is made up for\n"
     "  --count N             boards of this process (1): uids count on from --uid; each dials, or\n"
     "                        --listen PORT, PORT + 1, ...; --nvm FILE.0, FILE.1, ...\n"
     "  --duplicate-uid       the last of them has the first one's uid\n"
@@ -93,6 +94,7 @@ enum {
   kEpochs,
   kBootSeed,
   kStepDelay,
+  kStepPeriod,
   kBaud,
   kFaultSeed,
   kDrop,
@@ -135,6 +137,7 @@ static const struct option kOptions[] = {{"uid", 1, NULL, kUid},
                                          {"epoch-records", 1, NULL, kEpochs},
                                          {"boot-seed", 1, NULL, kBootSeed},
                                          {"step-delay-ms", 1, NULL, kStepDelay},
+                                         {"step-period-ms", 1, NULL, kStepPeriod},
                                          {"baud", 1, NULL, kBaud},
                                          {"fault-seed", 1, NULL, kFaultSeed},
                                          {"drop-ppm", 1, NULL, kDrop},
@@ -386,6 +389,9 @@ static void take(int option, sim_options_t* o) {
       break;
     case kStepDelay:
       o->step_delay_ms = u32("--step-delay-ms", 0, 60000);
+      break;
+    case kStepPeriod:
+      o->step_period_ms = u32("--step-period-ms", 1, 60000);
       break;
     case kDetach:
       o->detach = true;

@@ -18,8 +18,11 @@ static void die(const char* what, const char* where) {
   exit(1);
 }
 
-static void set_up(int fd) {
+static void set_up(sim_port_t* p, int fd) {
   const int on = 1;
+  p->fd = fd;
+  p->empty = false;
+  p->opened++;
   fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -107,8 +110,7 @@ static bool dial(sim_port_t* p, uint64_t now_us) {
     const struct timeval limit = {.tv_sec = 2};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
-      set_up(fd);
-      p->fd = fd;
+      set_up(p, fd);
       break;
     }
     close(fd);
@@ -121,9 +123,9 @@ bool port_poll(sim_port_t* p, uint64_t now_us) {
   if (p->fd >= 0) return false;
   if (p->options->connect != NULL) return dial(p, now_us);
   if (p->listener < 0) return false;
-  p->fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (p->fd < 0) return false;
-  set_up(p->fd);
+  const int fd = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) return false;
+  set_up(p, fd);
   return true;
 }
 
@@ -135,8 +137,9 @@ void port_close(sim_port_t* p, uint64_t now_us) {
 }
 
 uint32_t port_read(sim_port_t* p, uint8_t* out, uint32_t capacity, uint64_t now_us) {
-  if (p->fd < 0) return 0;
+  if (p->fd < 0 || p->empty) return 0;
   const ssize_t n = read(p->fd, out, capacity);
+  p->empty = n < 0 ? errno == EAGAIN : n > 0 && (uint32_t)n < capacity;
   if (n > 0) return (uint32_t)n;
   if (n == 0 || (errno != EAGAIN && errno != EINTR)) port_close(p, now_us);
   return 0;

@@ -27,7 +27,7 @@ typedef struct {
   uint32_t epochs;
   bool has_boot_seed;
   uint64_t boot_seed;
-  uint32_t step_delay_ms;
+  uint32_t step_delay_ms, step_period_ms;
   uint32_t baud; /* paces both directions; 0: no limit */
   uint64_t fault_seed;
   uint32_t drop_ppm, corrupt_ppm; /* of bytes, both directions */
@@ -110,9 +110,11 @@ sim_board_t* board_open(const sim_options_t* o, uint32_t number);
 void board_close(sim_board_t* b);
 /* One turn; returns when the next is due at the latest, in microseconds of clock_us(). */
 uint64_t board_turn(sim_board_t* b);
-uint32_t board_steps(const sim_board_t* b); /* of its run so far */
-int board_fd(const sim_board_t* b);         /* wakes the board; -1: none */
-bool board_sends(const sim_board_t* b);     /* and waits for room there */
+uint32_t board_steps(const sim_board_t* b);  /* of its run so far */
+int board_fd(const sim_board_t* b);          /* wakes the board; -1: none */
+uint32_t board_opened(const sim_board_t* b); /* another number: another connection */
+void board_wake(sim_board_t* b);             /* something came there */
+bool board_sends(const sim_board_t* b);      /* and waits for room there */
 uint64_t clock_us(void);
 
 /* ---- port.c: TCP server, TCP client or pty ---- */
@@ -120,6 +122,8 @@ typedef struct {
   const sim_options_t* options;
   int listener; /* -1: none */
   int fd;       /* -1: not connected */
+  bool empty;   /* it was read to its end, and nothing has come since */
+  uint32_t opened;
   uint64_t retry_us;
   uint64_t random;
 } sim_port_t;
