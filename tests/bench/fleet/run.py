@@ -263,11 +263,14 @@ class Fleet(Processes):
         after = self.storage.GetStorage(self.spb.GetStorageRequest(), timeout=60)
         delivered, gaps = self.delivered, self.gaps
         sleeper_told = False
+        patience = threading.Timer(20, self.sleeper.cancel)  # it was not behind enough to be told
+        patience.start()
         try:
             for response in self.sleeper:
                 sleeper_told = sleeper_told or response.resync
         except self.grpc.RpcError as error:
             raw["never_read_end"] = str(error.code())
+        patience.cancel()
         offered = self.steps()[0]
         seconds, frames = at1 - at0, max(1, delivered1 - delivered0)
         figures["offered_per_s"] = round((steps1[0] - steps0[0]) / ((steps1[1] - steps0[1]) / 1e6), 1)
