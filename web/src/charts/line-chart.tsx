@@ -95,7 +95,6 @@ export function LineChart(props: LineChartProps) {
     let disposed = false;
     let observer: ResizeObserver | null = null;
     const make = (UPlot: typeof uPlot): void => {
-      if (disposed) return;
       const made = new UPlot(
         buildOptions(() => now.current, height, element.clientWidth, setCursor, setZoomed),
         drawnData(now.current),
@@ -111,7 +110,9 @@ export function LineChart(props: LineChartProps) {
       });
       observer.observe(element);
     };
-    void import("uplot").then(({ default: UPlot }) => drawSoon(host, () => make(UPlot)));
+    void import("uplot").then(({ default: UPlot }) => {
+      if (!disposed) drawSoon(host, () => make(UPlot)); // else it would take its successor's place
+    });
     return () => {
       disposed = true;
       forgetDraw(host);
