@@ -63,7 +63,7 @@ function(odt_board_image target)
   target_compile_definitions(${target} PRIVATE ${BOARD_DEFINITIONS})
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Werror)
   target_link_options(${target} PRIVATE -T "${CMAKE_CURRENT_BINARY_DIR}/link.ld"
-    "-Wl,-Map=${target}.map")
+    -Wl,--build-id=sha1 "-Wl,-Map=${target}.map")
   set_target_properties(${target} PROPERTIES SUFFIX .elf
     LINK_DEPENDS "${CMAKE_CURRENT_BINARY_DIR}/link.ld")
 endfunction()

@@ -6,6 +6,7 @@ usage: life.py BOARD [--sim BINARY] [--images DIR]
 
 import argparse
 import os
+import struct
 import sys
 import time
 
@@ -16,6 +17,18 @@ import golden_runs as golden  # noqa: E402
 from tail import model_for  # noqa: E402
 
 bc, pb, check = golden.bc, golden.pb, golden.check
+
+
+def tells_its_build(board, ack, folder):
+    """The id is the one that the linker put into the image; the simulator has none."""
+    if board == "sim":
+        return check("build id", ack.build_id, b"")
+    with open(os.path.join(folder, f"{board}.elf"), "rb") as file:
+        image = file.read()
+    note = image.index(struct.pack("<3I4s", 4, 20, 3, b"GNU\0"))
+    check("build id", ack.build_id, image[note + 16:note + 22])
+    text = image[image.index(struct.pack("<3I4s", 4, 64, 1, b"ODT\0")) + 16:][:64].split(b"\0")
+    check("board note", (text[0].decode(), text[1].decode(), text[2].decode()), (board, ack.core, ack.fw_version))
 
 
 def reset_gives_a_new_boot(link, ack, image):
@@ -132,6 +145,7 @@ def main():
     process, link, ack = golden.start(args.board, args)
     image, samples = model_for(ack)
     try:
+        tells_its_build(args.board, ack, args.images)
         reset_gives_a_new_boot(link, ack, image)
         garbage_costs_nothing(link)
         stale_session_is_told(link)

@@ -13,7 +13,7 @@ pb = bc.pb
 TO_BOARD, TO_HOST = 0, 1
 # What differs from one boot, build or machine to the next.
 VOLATILE = {
-    "HelloAck": ("fw_version", "schema_hash", "boot_id", "uptime_ms", "max_poll_ms"),
+    "HelloAck": ("fw_version", "build_id", "schema_hash", "boot_id", "uptime_ms", "max_poll_ms"),
     "Pong": ("uptime_ms",),
     "State": ("ram_used_bytes", "stack_high_water_bytes"),
     "Response": ("accepted_ms",),

@@ -126,6 +126,10 @@ void session_encode_ack(app_t* app, coder_out_t* out) {
   copy_name(a.board, sizeof a.board, c->board);
   copy_name(a.fw_version, sizeof a.fw_version, APP_FW_VERSION);
   copy_name(a.core, sizeof a.core, c->core);
+  if (c->build_id != NULL) {
+    a.build_id.size = APP_BUILD_ID;
+    memcpy(a.build_id.bytes, c->build_id, APP_BUILD_ID);
+  }
   a.boot_id = app->link.boot_id;
   a.reset_reason = (odt_device_v1_ResetReason)c->reset_reason;
   a.uptime_ms = app_now(app);

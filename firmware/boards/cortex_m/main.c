@@ -9,6 +9,9 @@
 #define LOG_CRITICAL 5
 
 extern uint8_t __arena_start[], __arena_end[];
+/* ELF note: three words of sizes and type, "GNU", then the id. */
+extern const uint8_t __build_note[];
+#define BUILD_ID_AT 16u
 
 typedef struct {
   uint8_t data[RX_RING];
@@ -124,6 +127,7 @@ int main(void) {
                      .nvm = board_nvm()};
   const app_config_t config = {.board = kBoard.name,
                                .core = kBoard.core,
+                               .build_id = __build_note + BUILD_ID_AT,
                                .uid = identity.uid,
                                .uid_size = identity.uid_size,
                                .reset_reason = (uint8_t)started.reason,

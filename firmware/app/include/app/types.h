@@ -15,6 +15,7 @@
 #define APP_CHUNK 512u
 #define APP_RSP_MAX 448u
 #ifndef APP_EVENTS
+#define APP_BUILD_ID 6u /* bytes of HELLO_ACK.build_id */
 #define APP_EVENTS 16u
 #endif
 #ifndef APP_EVENT_BYTES
@@ -89,6 +90,7 @@ typedef struct {
   uint32_t epoch_bytes;    /* at least one of ODT_MAX_LAYERS */
   uint32_t epoch_capacity; /* most of them, however short */
   uint32_t step_delay_ms;  /* the simulator's slower core; 0: none */
+  const uint8_t* build_id; /* of the image, APP_BUILD_ID bytes; NULL: not known */
 } app_config_t;
 
 /* Pieces of the arena, from its start on, in this order. The trainer lies at its end. */
