@@ -17,7 +17,7 @@ refused() { # text, command...
   echo "ended with $code: $out"
   failed=1
 }
-refused "neither a group of figures (compiler federated fleet kernels learn link size web)" "$here/run.sh" kernel
+refused "neither a group of figures (all compiler federated fleet install kernels learn link size web)" "$here/run.sh" kernel
 refused "cannot write /no/such/folder/x.json" "$here/run.sh" kernels --json /no/such/folder/x.json
 bin=$(mktemp -d)
 for tool in bash dirname gcc cmake; do ln -s "$(command -v $tool)" "$bin/$tool"; done
