@@ -41,6 +41,8 @@ uint32_t board_reset_cause(void);
 void board_watchdog_start(void);
 void board_watchdog_feed(void);
 #define WATCHDOG_S 30u
+/* With BOARD_NMI: what an NMI means. It is no watchdog, then; a fault ends in fault_handler(). */
+void board_nmi(void);
 /* After clock_init(). NULL: none, or it does not answer. */
 const hal_nvm_t* board_nvm(void);
 

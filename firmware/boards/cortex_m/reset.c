@@ -6,7 +6,11 @@
 #define HFSR 0xE000ED2Cu
 #define MMFAR 0xE000ED34u
 #define BFAR 0xE000ED38u
-#define NMI 2u
+#ifdef BOARD_NMI
+#define WATCHDOG_NMI 0u /* no exception's number */
+#else
+#define WATCHDOG_NMI 2u
+#endif
 
 #ifndef BOARD_WATCHDOG_IRQ
 #define BOARD_WATCHDOG_IRQ 0xFFFFu
@@ -105,7 +109,7 @@ _Noreturn void fault_report(const uint32_t* frame);
 _Noreturn void fault_report(const uint32_t* frame) {
   uint32_t number;
   __asm__ volatile("mrs %0, ipsr" : "=r"(number));
-  const bool watchdog = number == NMI || number == 16u + BOARD_WATCHDOG_IRQ;
+  const bool watchdog = number == WATCHDOG_NMI || number == 16u + BOARD_WATCHDOG_IRQ;
   fault.watchdog = watchdog;
   fault.cfsr = REG32(CFSR);
   fault.hfsr = REG32(HFSR);

@@ -11,6 +11,12 @@ void clock_tick(void);
 
 static void idle_handler(void) {}
 
+#ifdef BOARD_NMI
+#define NMI_HANDLER board_nmi
+#else
+#define NMI_HANDLER fault_handler
+#endif
+
 #define STACK_FILL 0xA5A5A5A5u
 #ifndef BOARD_IRQS
 #define BOARD_IRQS 48
@@ -25,9 +31,8 @@ typedef struct {
 
 __attribute__((section(".vectors"), used)) const vectors_t kVectors = {
     .stack = __stack_top,
-    .core = {reset_handler, fault_handler, fault_handler, fault_handler, fault_handler,
-             fault_handler, fault_handler, 0, 0, 0, fault_handler, idle_handler, 0, idle_handler,
-             clock_tick},
+    .core = {reset_handler, NMI_HANDLER, fault_handler, fault_handler, fault_handler, fault_handler,
+             fault_handler, 0, 0, 0, fault_handler, idle_handler, 0, idle_handler, clock_tick},
 #ifdef BOARD_WATCHDOG_IRQ
     .irq = {[0 ... BOARD_WATCHDOG_IRQ - 1] = board_irq,
             [BOARD_WATCHDOG_IRQ] = fault_handler,

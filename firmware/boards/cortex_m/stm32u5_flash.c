@@ -8,8 +8,11 @@
 #define NSKEYR (FLASH + 0x08u)
 #define NSSR (FLASH + 0x20u)
 #define NSCR (FLASH + 0x28u)
-#define BUSY 0x30000u  /* BSY, WDW */
-#define ERRORS 0x20FAu /* OPERR, PROGERR, WRPERR, PGAERR, SIZERR, PGSERR, OPTWERR */
+#define ECCR (FLASH + 0x30u)
+#define BUSY 0x30000u            /* BSY, WDW */
+#define ERRORS 0x20FAu           /* OPERR, PROGERR, WRPERR, PGAERR, SIZERR, PGSERR, OPTWERR */
+#define ECC_INTERRUPT (1u << 24) /* of corrected errors: stays as it is */
+#define ECC_TWO_BITS (1u << 31)  /* ECCD: detected, not corrected; NMI; cleared by writing 1 */
 #define PG 1u
 #define PER 2u
 #define PAGE_NUMBER(n) ((n) << 3)
@@ -47,6 +50,41 @@ static bool end(void) {
   return done;
 }
 
+/* ---- reads that may meet a torn quad-word ----
+ * Anywhere else two wrong bits are in the program, and the NMI is a fault. */
+static volatile bool reading, torn;
+
+static void read_begin(void) {
+  torn = false;
+  reading = true;
+  __asm__ volatile("" ::: "memory");
+}
+
+/* The NMI comes before the last load is over. */
+static bool read_end(void) {
+#ifdef __arm__
+  __asm__ volatile("dsb\n isb" ::: "memory");
+#else
+  __asm__ volatile("" ::: "memory");
+#endif
+  reading = false;
+  return !torn;
+}
+
+bool stm32u5_flash_torn(void) {
+  const uint32_t status = REG32(ECCR);
+  if (!reading || (status & ECC_TWO_BITS) == 0) return false;
+  REG32(ECCR) = (status & ECC_INTERRUPT) | ECC_TWO_BITS;
+  torn = true;
+  return true;
+}
+
+static bool reads_as(uint32_t from, const uint8_t* data, uint32_t n) {
+  read_begin();
+  const bool same = data != NULL ? mapped_equals(from, data, n) : mapped_blank(from, n);
+  return read_end() && same;
+}
+
 static bool inside(uint32_t at, uint32_t n) {
   return at <= STM32U5_NVM_SIZE && n <= STM32U5_NVM_SIZE - at;
 }
@@ -54,8 +92,9 @@ static bool inside(uint32_t at, uint32_t n) {
 static bool read(void* ctx, uint32_t at, uint8_t* out, uint32_t n) {
   (void)ctx;
   if (!inside(at, n)) return false;
+  read_begin();
   mapped_read(STM32U5_NVM_BASE + at, out, n);
-  return true;
+  return read_end();
 }
 
 static bool write(void* ctx, uint32_t at, const uint8_t* data, uint32_t n) {
@@ -69,7 +108,7 @@ static bool write(void* ctx, uint32_t at, const uint8_t* data, uint32_t n) {
                     (uint32_t)data[i + 3] << 24;
     if (i % QUAD_WORD == QUAD_WORD - 4u) wait_while(NSSR, BUSY);
   }
-  return end() && mapped_equals(to, data, n);
+  return end() && reads_as(to, data, n);
 }
 
 static bool erase(void* ctx, uint32_t at) {
@@ -80,7 +119,7 @@ static bool erase(void* ctx, uint32_t at) {
   begin();
   REG32(NSCR) = PER | PAGE_NUMBER(page) | BANK_2;
   REG32(NSCR) = PER | PAGE_NUMBER(page) | BANK_2 | START;
-  return end() && mapped_blank(from, ERASE_UNIT);
+  return end() && reads_as(from, NULL, ERASE_UNIT);
 }
 
 const hal_nvm_t* stm32u5_flash(void) {

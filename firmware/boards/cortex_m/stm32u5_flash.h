@@ -10,4 +10,9 @@
 
 const hal_nvm_t* stm32u5_flash(void);
 
+/* From the NMI: true where it tells of a quad-word of the non-volatile memory that a power cut left
+ * half written, so that its bits and their check bits disagree. The read that met it fails, then;
+ * the next erase of its page mends it. False: some other NMI. */
+bool stm32u5_flash_torn(void);
+
 #endif

@@ -125,3 +125,18 @@ bool board_entropy(uint64_t* out) {
   }
   return *out != 0;
 }
+
+/* The vector of BOARD_NMI. What is not the flash's is a fault, which wants the stack as the core
+ * left it. */
+#ifdef __arm__
+__attribute__((naked)) void board_nmi(void) {
+  __asm__ volatile(
+      "push {r4, lr}\n"
+      "bl stm32u5_flash_torn\n"
+      "pop {r4, lr}\n"
+      "cbz r0, 1f\n"
+      "bx lr\n"
+      "1:\n"
+      "b fault_handler\n");
+}
+#endif

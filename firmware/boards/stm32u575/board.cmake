@@ -2,7 +2,7 @@
 # 768 KB: SRAM1, 2 and 3 in one piece. The last 256 KB of flash are the non-volatile memory.
 set(BOARD_CPU -mcpu=cortex-m33 -mfloat-abi=soft)
 set(BOARD_DRIVERS stm32_usart stm32_iwdg stm32u5_flash)
-set(BOARD_DEFINITIONS BOARD_IRQS=64)
+set(BOARD_DEFINITIONS BOARD_IRQS=64 BOARD_NMI)
 set(BOARD_NVM ON)
 set(BOARD_CAPTURE ON)
 set(BOARD_FLASH_ORIGIN 0x08000000)
