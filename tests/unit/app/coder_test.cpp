@@ -196,6 +196,64 @@ TEST_P(EveryMessage, CutOrChangedBytesAreReadByBothOrRefused) {
   }
 }
 
+// Two messages one behind the other are one: numbers are the last ones, messages come together.
+TEST_P(EveryMessage, WhatComesTwiceIsReadAsTheHostReadsIt) {
+  for (std::uint32_t seed = 0; seed < 100; seed++) {
+    const auto first = random(seed), last = random(seed + 1000);
+    const std::string bytes = first->SerializeAsString() + last->SerializeAsString();
+    const auto a = again(GetParam(), bytes);
+    if (a.size == CODER_AGAIN_REFUSED) continue;  // lists over their bound, together
+    const std::unique_ptr<Message> both(first->New());
+    ASSERT_TRUE(both->ParseFromString(bytes));
+    if (only_read(*both)) continue;
+    ASSERT_EQ(a.bytes, both->SerializeAsString()) << both->DebugString();
+  }
+}
+
+// Fields of a later version, at every place between two fields, of every wire type, are passed
+// over.
+TEST_P(EveryMessage, UnknownFieldsChangeNothing) {
+  using namespace std::string_literals;
+  const std::string kUnknown[] = {
+      "\xF8\xFF\xFF\xFF\x0F\x01"s,                          // the highest tag
+      "\x80\x7D\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"s,  // a number of 64 bits
+      "\x82\x7D\x03\x00\xFF\x80"s,                          // bytes
+      "\x85\x7D\x01\x02\x03\x04"s,                          // 32 bits
+      "\x81\x7D\x01\x02\x03\x04\x05\x06\x07\x08"s};         // 64 bits
+  for (std::uint32_t seed = 0; seed < 40; seed++) {
+    const auto m = random(seed);
+    if (only_read(*m)) continue;
+    const std::string bytes = m->SerializeAsString();
+    for (const std::string& unknown : kUnknown) {
+      ASSERT_EQ(again(GetParam(), unknown + bytes + unknown).bytes, bytes);
+      for (std::size_t cut = 1; cut < unknown.size(); cut++) {
+        ASSERT_EQ(again(GetParam(), bytes + unknown.substr(0, cut)).size, CODER_AGAIN_REFUSED)
+            << cut;
+      }
+    }
+  }
+}
+
+// Whatever the bytes are: the board reads what the host reads, or refuses.
+TEST_P(EveryMessage, RandomBytesAreReadByBothOrRefused) {
+  std::mt19937 noise(11);
+  const auto m = random(0);
+  int read = 0;
+  for (int i = 0; i < 20000; i++) {
+    std::string bytes(noise() % 24, '\0');
+    // Mostly keys and lengths that mean something; texts stay UTF-8.
+    for (char& c : bytes) c = static_cast<char>(noise() % (noise() % 4 == 0 ? 128 : 48));
+    const auto a = again(GetParam(), bytes);
+    if (a.size == CODER_AGAIN_REFUSED) continue;
+    read++;
+    ASSERT_TRUE(m->ParseFromString(bytes)) << ::testing::PrintToString(bytes);
+    if (only_read(*m) || negative_enum(*m)) continue;
+    const auto b = again(GetParam(), m->SerializeAsString());
+    ASSERT_EQ(a.bytes, b.bytes) << m->DebugString();
+  }
+  EXPECT_GT(read, 100);
+}
+
 INSTANTIATE_TEST_SUITE_P(Coder, EveryMessage,
                          ::testing::Values("Hello", "HelloAck", "NeedHello", "LinkErr", "Busy",
                                            "Pong", "Log", "Window", "Request", "Response",
@@ -240,6 +298,36 @@ TEST(Coder, RefusesMalformedBytes) {
   }
   EXPECT_EQ(again("Busy", "\x08\x07\x50\x01\x5A\x02hi\x65zzzz\x69zzzzzzzz"s).bytes,
             "\x08\x07"s);  // unknown ones
+}
+
+TEST(Coder, LengthsThatLieAreRefused) {
+  using namespace std::string_literals;
+  // Of a message, of one inside it, of bytes: beyond the end by one, 2^31, 2^32, 2^64 - 1.
+  const std::string inside = "\x0A\x02\x08\x01"s;
+  for (const std::string& length : {"\x05"s, "\x80\x80\x80\x80\x08"s, "\x80\x80\x80\x80\x10"s,
+                                    "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"s}) {
+    for (const char* name : {"Request", "Response", "Hello", "HelloAck"}) {
+      for (char tag = 1; tag < 16; tag++) {
+        const std::string key(1, static_cast<char>(tag << 3 | 2));
+        EXPECT_EQ(again(name, key + length + inside).size, CODER_AGAIN_REFUSED) << name << int{tag};
+        // A whole group whose own length is right, with such a field in it.
+        const std::string body = key + length;
+        const std::string whole = key + std::string(1, static_cast<char>(body.size())) + body;
+        const auto read = again(name, whole);
+        EXPECT_LE(read.size == CODER_AGAIN_REFUSED ? 0 : read.size, 4096u);
+      }
+    }
+  }
+}
+
+TEST(Coder, LongVarintsEndAtTheirTenthByte) {
+  using namespace std::string_literals;
+  EXPECT_EQ(again("Busy", "\x08\x87\x80\x80\x80\x80\x80\x80\x80\x80\x00"s).bytes, "\x08\x07"s);
+  EXPECT_EQ(again("Busy", "\x08\x87\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00"s).size,
+            CODER_AGAIN_REFUSED);
+  // As a key, too: 2^32 and up is no tag.
+  EXPECT_EQ(again("Busy", "\x88\x80\x80\x80\x10\x07"s).size, CODER_AGAIN_REFUSED);
+  EXPECT_EQ(again("Busy", "\x88\x80\x80\x80\x00\x07"s).bytes, "\x08\x07"s);
 }
 
 TEST(Coder, TheLastOfAGroupCounts) {
