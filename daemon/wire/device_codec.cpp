@@ -9,6 +9,9 @@ namespace {
 
 constexpr std::size_t kMaxName = 32;
 constexpr std::size_t kMaxLogText = 240;
+// What no firmware can do (ODT_MAX_LAYERS, ODT_MAX_BATCH) and no board answers within: said all the
+// same, it is taken for the most that there is. Others plan with these figures.
+constexpr std::uint32_t kMaxLayers = 16, kMaxBatch = 256, kMaxPollMs = 60'000;
 
 std::string reset_reason(pb::ResetReason reason) {
   switch (reason) {
@@ -66,12 +69,12 @@ Result<HelloAck> decode_hello_ack(std::string_view payload) {
   info.boot_id = m.boot_id();
   info.reset_reason = reset_reason(m.reset_reason());
   info.uptime_ms = m.uptime_ms();
-  info.max_poll_ms = m.max_poll_ms();
+  info.max_poll_ms = std::min(m.max_poll_ms(), kMaxPollMs);
   info.mtu = m.mtu();
   info.rx_window_bytes = m.rx_window_bytes();
   info.caps = m.caps();
-  info.max_layers = m.max_layers();
-  info.max_batch = m.max_batch();
+  info.max_layers = std::min(m.max_layers(), kMaxLayers);
+  info.max_batch = std::min(m.max_batch(), kMaxBatch);
   info.ram_bytes = m.ram_bytes();
   info.rules_version = m.rules_version();
   info.model_hash16 = prefix16(m.model_hash());
@@ -81,7 +84,7 @@ Result<HelloAck> decode_hello_ack(std::string_view payload) {
   info.last_step = m.last_step();
   info.job = job_state(m.job());
   info.first_event = m.first_event();
-  info.next_event = m.next_event();
+  info.next_event = std::max(m.next_event(), info.first_event);
   info.restored = m.restored();
   return ack;
 }

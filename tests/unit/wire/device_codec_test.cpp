@@ -61,6 +61,26 @@ TEST(DeviceCodec, HelloAck) {
   EXPECT_EQ(ack->info.next_event, 9u);
 }
 
+TEST(DeviceCodec, Report23_AbsurdCapabilitiesAreTakenForTheMostThereIs) {
+  pb::HelloAck m;
+  m.set_uid("12345678");
+  m.set_caps(0xFFFFFFFF);
+  m.set_max_layers(0xFFFFFFFF);
+  m.set_max_batch(0xFFFFFFFF);
+  m.set_max_poll_ms(0xFFFFFFFF);
+  m.set_ram_bytes(0xFFFFFFFF);
+  m.set_rx_window_bytes(0xFFFFFFFF);
+  m.set_first_event(0xFFFFFFFF);
+  m.set_job(static_cast<pb::JobState>(99));
+  const auto ack = decode_hello_ack(m.SerializeAsString());
+  ASSERT_TRUE(ack.ok()) << ack.status();
+  EXPECT_EQ(ack->info.max_layers, 16u);
+  EXPECT_EQ(ack->info.max_batch, 256u);
+  EXPECT_EQ(ack->info.max_poll_ms, 60000u);
+  EXPECT_EQ(ack->info.next_event, 0xFFFFFFFFu) << "never before the first";
+  EXPECT_EQ(ack->info.job, model::JobState::kNone);
+}
+
 TEST(DeviceCodec, HelloAckWithoutAUsableUidIsRefused) {
   pb::HelloAck m;
   m.set_uid("short");
