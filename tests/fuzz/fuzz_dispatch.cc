@@ -1,7 +1,9 @@
 // The board's application behind a valid session: the input is a list of frames (type, id step,
 // size, body) that a host might send, well-formed as frames, arbitrary as messages; some inputs
-// begin with a model on the board. Oracle: the board always answers a PING afterwards, everything
-// it sends is a valid frame of its direction within its limits, and no answer exceeds the cache.
+// begin with a model on the board (byte 0, bit 0), with non-volatile memory (bit 1), which is also
+// what it boots from again in the end, with a sensor of its own (bit 2). Oracle: the board always
+// answers a PING afterwards, everything it sends is a valid frame of its direction within its
+// limits, and no answer exceeds the cache.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +23,8 @@ void require(bool ok, const char* what) {
   std::abort();
 }
 
+constexpr std::uint32_t kNvmSize = 16384, kNvmPage = 64, kNvmUnit = 256;
+
 struct Board {
   app_t app;
   app_config_t config{};
@@ -33,6 +37,7 @@ struct Board {
   std::uint32_t us = 0;
   std::uint32_t pongs = 0;
   std::uint32_t responses = 0;
+  std::uint8_t nvm[kNvmSize];
 };
 
 void on_sent(Board* b, const std::uint8_t* data, std::size_t n) {
@@ -49,7 +54,43 @@ void on_sent(Board* b, const std::uint8_t* data, std::size_t n) {
 
 constexpr std::uint8_t kUid[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
-void boot(Board* b) {
+const hal_nvm_t kNvm = {
+    .size = kNvmSize,
+    .page = kNvmPage,
+    .unit = kNvmUnit,
+    .write_us = 100,
+    .erase_us = 100,
+    .read =
+        [](void* c, std::uint32_t at, std::uint8_t* out, std::uint32_t n) {
+          require(at <= kNvmSize && n <= kNvmSize - at, "reads within the memory");
+          std::memcpy(out, static_cast<Board*>(c)->nvm + at, n);
+          return true;
+        },
+    .write =
+        [](void* c, std::uint32_t at, const std::uint8_t* data, std::uint32_t n) {
+          require(at <= kNvmSize && n <= kNvmSize - at && at / kNvmPage == (at + n - 1) / kNvmPage,
+                  "writes within a page");
+          std::memcpy(static_cast<Board*>(c)->nvm + at, data, n);
+          return true;
+        },
+    .erase =
+        [](void* c, std::uint32_t at) {
+          require(at < kNvmSize && at % kNvmUnit == 0, "erases units");
+          std::memset(static_cast<Board*>(c)->nvm + at, 0xFF, kNvmUnit);
+          return true;
+        }};
+
+const hal_sensor_t kSensor = {
+    .channels = 2,
+    .dtype = 1,
+    .rate_milli_hz = 1000000,
+    .read = [](void*, void* out, std::uint32_t steps, std::uint32_t* lost) {
+      std::memset(out, 3, 2 * (steps < 3 ? steps : 3));
+      *lost = steps == 1 ? 1 : 0;
+      return steps < 3 ? steps : 3;
+    }};
+
+void boot(Board* b, bool nvm, bool sensor) {
   frame_decoder_init(&b->decoder, b->rx, sizeof b->rx, FRAME_MTU_DEFAULT);
   b->hal.ctx = b;
   b->hal.uart_read = [](void* c, std::uint8_t* out, std::uint32_t n) {
@@ -69,6 +110,8 @@ void boot(Board* b) {
   b->hal.now_us = [](void* c) { return static_cast<Board*>(c)->us += 50; };
   b->hal.entropy = [](void*) { return std::uint64_t{1}; };
   b->hal.reset = [](void*) {};
+  if (nvm) b->hal.nvm = &kNvm;
+  if (sensor) b->hal.sensor = &kSensor;
   b->config = app_config_t{.board = "fuzz",
                            .core = "host",
                            .uid = kUid,
@@ -172,7 +215,9 @@ void load_model(Board* b, std::uint32_t* request) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 1) return 0;
   auto b = std::make_unique<Board>();
-  boot(b.get());
+  const bool nvm = (data[0] & 2) != 0, sensor = (data[0] & 4) != 0;
+  std::memset(b->nvm, 0xFF, sizeof b->nvm);
+  boot(b.get(), nvm, sensor);
   std::vector<std::uint8_t> hello;
   field(&hello, 1, 1);
   field(&hello, 2, 1);
@@ -195,5 +240,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint32_t before = b->pongs;
   for (int i = 0; i < 8 && b->pongs == before; i++) send(b.get(), FRAME_PING, 7, {});
   require(b->pongs > before, "the board still answers");
+  if (!nvm) return 0;
+  // The power goes and comes back: what was committed is restored.
+  b->in.clear();
+  boot(b.get(), nvm, sensor);
+  send(b.get(), FRAME_HELLO, 3, hello);
+  const std::uint32_t again = b->pongs;
+  for (int i = 0; i < 8 && b->pongs == again; i++) send(b.get(), FRAME_PING, 8, {});
+  require(b->pongs > again, "it boots from what it has committed");
   return 0;
 }

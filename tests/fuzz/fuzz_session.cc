@@ -163,7 +163,7 @@ using Session = std::shared_ptr<session::BoardSession>;
 asio::awaitable<void> operate(Session s, unsigned op) {
   const Uuid run = *Uuid::from_bytes(std::string(16, 'r'));
   const auto content = std::make_shared<const std::string>(2000, 'x');
-  switch (op % 14) {
+  switch (op % 22) {
     case 0: {
       (void)co_await s->get_state(true);
       break;
@@ -220,8 +220,44 @@ asio::awaitable<void> operate(Session s, unsigned op) {
       (void)co_await s->get_eval(9);
       break;
     }
-    default: {
+    case 13: {
       (void)co_await s->job_control(run, session::BoardSession::Action::kStop);
+      break;
+    }
+    case 14: {
+      (void)co_await s->ack_epoch(run, 1, 0);
+      break;
+    }
+    case 15: {
+      const model::Steer steer;
+      (void)co_await s->set_precision(run, 1, steer);
+      break;
+    }
+    case 16: {
+      const Hash weights{};
+      (void)co_await s->best_kept(run, 1, weights);
+      break;
+    }
+    case 17: {
+      model::CaptureSettings settings;
+      (void)co_await s->capture_start(settings);
+      break;
+    }
+    case 18: {
+      std::string steps = "steps";
+      (void)co_await s->feed_sensor(0, std::move(steps));
+      break;
+    }
+    case 19: {
+      (void)co_await s->label_window(1, 1, model::SampleRole::kNone);
+      break;
+    }
+    case 20: {
+      (void)co_await s->nvm_status(true);
+      break;
+    }
+    default: {
+      (void)co_await s->identify(1);
       break;
     }
   }

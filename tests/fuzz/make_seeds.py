@@ -29,8 +29,9 @@ def frame(kind, step, body):
     return struct.pack("<BBH", kind, step, len(body)) + body
 
 
-def requests(*ops):
-    return b"\x01" + b"".join(frame(2, 1, pb.Request(**op).SerializeToString()) for op in ops)
+def requests(*ops, board=1):
+    """board: 1 a model, 2 non-volatile memory, 4 a sensor of its own."""
+    return bytes([board]) + b"".join(frame(2, 1, pb.Request(**op).SerializeToString()) for op in ops)
 
 
 def spec(streamed):
@@ -68,6 +69,31 @@ def main():
     write("fuzz_dispatch", "evaluate", requests(
         dict(evaluate=pb.Evaluate(eval_id=1, role=1)), dict(get_eval=1),
         dict(evaluate=pb.Evaluate(eval_id=2, total=4)), dict(eval_step=pb.EvalStep(eval_id=2)), dict(infer=pb.Infer())))
+    wait = frame(7, 0, b"") * 3  # PINGs, 0.7 s apart
+    commit = [dict(nvm_commit=pb.NvmCommit(commit_id=7))] * 3
+    status = [dict(nvm_status=pb.NvmStatusGet(restore=r)) for r in (False, True)]
+    write("fuzz_dispatch", "nvm", requests(start[0], *commit, *status, board=3) + wait + requests(
+        *commit, *status, dict(nvm_erase=pb.NvmErase(commit_id=8)), *status)[1:])
+    capture = pb.CaptureStart(window_steps=3, stride_steps=2, slots=4, channels=2, dtype=1, mul=[256], add=[0], keep=1, label=1,
+                              trigger=1, rules=[pb.LabelRule(of=1, max=9, label=2)])
+    for name, board in (("capture", 1), ("capture-sensor", 5), ("capture-nvm", 7)):
+        write("fuzz_dispatch", name, requests(
+            dict(capture_start=capture), dict(feed_sensor=pb.FeedSensor(first=0, steps=b"\x05" * 24)),
+            dict(get_windows=pb.GetWindows(from_id=0)), dict(label_window=pb.LabelWindow(window_id=1, label=1, keep=2)),
+            dict(xfer_open=pb.XferOpen(xfer_id=1000, resource=9, index=1, direction=pb.DIRECTION_TO_HOST)),
+            *commit, dict(capture_stop=pb.CaptureStop()), board=board) + wait)
+    varied = spec(True)
+    varied.apt_mode, varied.apt_k_max = 1, 12
+    steer = dict(set_precision=pb.SetPrecision(run_id=RUN, attempt=1, step=1, layer=0, k=10))
+    write("fuzz_dispatch", "precision", requests(
+        dict(start_run=pb.StartRun(run_id=RUN, attempt=1, spec=varied, steering=[pb.Steer(step=1, k=9)])), steer, step, state, step, end))
+    apart = spec(False)
+    apart.best_on_host = True
+    kept = dict(best_kept=pb.BestKept(run_id=RUN, attempt=1, weights_hash=b"h" * 32))
+    write("fuzz_dispatch", "best-kept", requests(
+        dict(start_run=pb.StartRun(run_id=RUN, attempt=1, spec=apart)), state, read[1], kept, step, end, kept))
+    write("fuzz_dispatch", "ends", requests(start[1], read[0], dict(xfer_commit=pb.XferCommit(xfer_id=1004)),
+                                            dict(xfer_abort=pb.XferAbort(xfer_id=1004)), state))
     windows = frame(4, 4, pb.Window(end=4096).SerializeToString())
     write("fuzz_dispatch", "read", requests(start[0], *read) + windows)
     write("fuzz_dispatch", "telemetry", requests(

@@ -18,7 +18,7 @@ import conversation  # noqa: E402
 
 pb = bc.pb
 OF_REQUEST, OF_TRANSFER, OF_PING, OF_BODY, NO_SESSION, RAW, LATE = 0, 1, 2, 3, 4, 8, 16
-OPERATIONS = 14
+OPERATIONS = 22
 
 
 def record(mode, kind, body):
@@ -70,6 +70,23 @@ def main():
     write("other-boot", 0, [need, record(OF_REQUEST, bc.RSP, state)])
     error = record(NO_SESSION, bc.LINK_ERR, pb.LinkErr(reason=1, limit=576, got=600).SerializeToString())
     write("link-error", 0, [error, record(OF_REQUEST, bc.RSP, state)])
+    # Every kind of answer and of event, whatever a recorded board has said.
+    results = {"state": pb.State(job=2, step=3, best_wait=1), "xfer_opened": pb.XferOpened(window=2048, chunk=512, size=9),
+               "step": pb.StepRecord(step=1, layers=b"\x01\x02\x03" * 2),
+               "eval": pb.EvalResult(eval_id=9, done=True), "infer": pb.InferResult(logits=b"\x01" * 10),
+               "telemetry": pb.TelemetryRange(first=1, next=9), "nvm": pb.NvmStatus(sequence=3, step=2),
+               "windows": pb.Windows(entries=b"\x01" * 36)}
+    operation = {"xfer_opened": 1, "step": 4, "eval": 7, "infer": 8, "windows": 9, "nvm": 20}
+    for name, result in results.items():
+        body = pb.Response(**{name: result}).SerializeToString()
+        write(f"result-{name}", operation.get(name, 0), [record(OF_REQUEST, bc.RSP, body)] * 4)
+    events = {"step": results["step"], "epoch": pb.EpochRecord(epoch=0, layers=[pb.LayerEpoch(bits_max=9, k=8)]),
+              "job": pb.JobChanged(run_id=b"r" * 16, attempt=1, job=3), "eval": results["eval"],
+              "nvm": pb.NvmCommitted(commit_id=7, sequence=3)}
+    for name, event in events.items():
+        body = pb.Event(**{name: event}).SerializeToString()
+        write(f"event-{name}", 5, [record(OF_BODY, bc.EVENT, struct.pack("<I", at) + body) for at in (1, 2, 4)]
+              + [record(OF_REQUEST, bc.RSP, pb.Response(telemetry=pb.TelemetryRange(first=1, next=5)).SerializeToString())] * 3)
     busy = record(OF_REQUEST, bc.BUSY, pb.Busy(until_ms=2000).SerializeToString())
     write("busy", 0, [busy, record(LATE | OF_REQUEST, bc.RSP, state)])
     write("console", 0, [record(RAW, 0, b"\x00[00:00:01] WRN hello\x1b[2J\r\n\x00"), record(LATE, bc.RSP, state)])
