@@ -5,7 +5,7 @@ import signal
 import subprocess
 import threading
 
-from world import FIXED, World, refused
+from world import FIXED, World, free_port, refused
 
 
 class Hook:
@@ -167,3 +167,50 @@ def test_alerts_settings_reach_a_run(bin_dir):
         shown = {s["key"]: s for s in world.ctl("settings", "show", "--board", "a1")["settings"]}
         assert shown["epochs"]["desired"] == "2", shown
 
+
+# What real training and real links do, without a word to the engine but what boards report.
+
+def test_alerts_of_training_that_goes_wrong(bin_dir):
+    with World(bin_dir) as world:
+        world.end("odtd")
+        configure(world, "[alerts]\nstuck = { threshold = 10 }\n")
+        world.prepare(train=80, heldout=20, test=20)
+        world.add_sim("slow", "6a00000000000052", "--step-delay-ms", 60000)
+        world.add_sim("wild", "6a00000000000053")
+        slow = world.train("slow", epochs=2)
+        asked = ["train", "--board", "wild", "--model", "small", "--data", "shifted", "--policy", "fixed", "--detach", "--epochs", 6,
+                 "--batch", 8]
+        # Two bits a weight and steps of eight times the gradient: most weights end at their bounds.
+        run = world.ctl(*asked, "--k", 2, "--mu-weight", 3)["id"]
+        fired = world.wait_for("saturated", lambda: alert(world, "saturation/wild") or None, 60)
+        assert fired["value"] >= 50000 and fired["run_id"] == run and "end of their range" in fired["reason"]["text"], fired
+        world.wait_run(run)
+        # Steps of sixteen times: after a few of them no unit of the hidden layer says anything any more.
+        run = world.ctl(*asked, "--k", 8, "--mu-weight", 4)["id"]
+        dead = wait_alert(world, "dead_layer/wild", "FIRING")
+        assert dead["value"] >= 2 and dead["run_id"] == run and "dead layer" in dead["reason"]["text"], dead
+        world.wait_run(run)
+        # Its link lives, it says RUNNING, and nothing moves.
+        stuck = wait_alert(world, "stuck/slow", "FIRING")
+        assert stuck["run_id"] == slow and stuck["value"] >= 10 and world.online("slow"), stuck
+        world.ctl("run", "cancel", slow)
+        over = wait_alert(world, "stuck/slow", "RESOLVED")
+        assert over["resolution"] in ("the run does not train now", "the run was cancelled"), over
+        # Weights that train well again close what the bad ones have opened.
+        world.wait_run(world.train("wild", epochs=3))
+        for handle in ("saturation/wild", "dead_layer/wild"):
+            wait_alert(world, handle, "RESOLVED")
+
+
+def test_alerts_of_a_bad_line(bin_dir):
+    with World(bin_dir) as world:
+        ports = [free_port(), free_port()]
+        for port, name, faults in zip(ports, ("good", "bad"), ([], ["--faults", "flip=250"])):
+            world.start(name, [str(world.bin / "odt-sim-board"), "--uid", f"6a000000000000{port:04x}", "--listen", str(port), *faults])
+        world.end("odtd")
+        configure(world, "".join(f'[[tcp.dial]]\naddress = "127.0.0.1:{port}"\nserial_line = true\n' for port in ports))
+        for port, name in zip(ports, ("good", "bad")):
+            world.name_board(name, f"6a000000000000{port:04x}")
+        fired = wait_alert(world, "crc_rate/bad", "FIRING", 120)
+        assert fired["value"] >= 10000 and "came damaged" in fired["reason"]["text"], fired
+        assert alert(world, "crc_rate/good") == {}
