@@ -5,8 +5,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
 
 from . import api
-from .client import until
-from .errors import CampaignFailed, InvalidArgument, NotFound
+from .errors import CampaignFailed, DeadlineExceeded, InvalidArgument, NotFound
 from .hyper import Hyper
 from .lookup import number_of, word
 from .runs import ENDED, Run
@@ -121,7 +120,19 @@ class Campaign(Thing):
     def wait(self, timeout: Optional[float] = None, check: bool = True) -> "Campaign":
         """Until it has ended. CampaignFailed where it has not SUCCEEDED (check=False: look at `state`); DeadlineExceeded: it
         goes on."""
-        until(f"campaign {self.name or self.id[:8]}", lambda: self.refresh().ended, timeout, every=0.2)
+        try:
+            if not self.refresh().ended:
+                with self.watch(timeout=timeout) as changes:
+                    for change in changes:
+                        if change.kind == "campaign" and change.value.id == self.pb.id:
+                            self.pb = change.value
+                        if change.kind == "resync":
+                            self.refresh()
+                        if self.ended:
+                            break
+        except DeadlineExceeded:
+            raise DeadlineExceeded(f"campaign {self.name or self.id[:8]} is {self.state} after {timeout} s",
+                                   remedy="It goes on; wait again.") from None
         if check and self.state != "SUCCEEDED":
             reason = self.pb.reason
             raise CampaignFailed(f"campaign {self.name or self.id[:8]} is {self.state}: {reason.text or 'no reason told'}",

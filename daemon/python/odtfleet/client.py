@@ -43,11 +43,12 @@ def _methods() -> Dict[str, Tuple[str, Any]]:
 class Client:
     """One channel to odtd. Thread-safe."""
 
-    def __init__(self, address: str = "", timeout: float = TIMEOUT_S):
+    def __init__(self, address: str = "", timeout: float = TIMEOUT_S, owner: str = ""):
         if timeout <= 0:
             raise InvalidArgument(f"timeout is {timeout} s; it must be over 0", field="timeout")
         self.address = address or default_address()
         self.timeout = timeout
+        self._metadata = (("x-odt-owner", owner),) if owner else ()
         self.channel = grpc.insecure_channel(self.address, options=[
             ("grpc.max_receive_message_length", _MAX_MESSAGE), ("grpc.max_send_message_length", _MAX_MESSAGE),
             ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2000),
@@ -76,14 +77,14 @@ class Client:
             request.request_id = uuid.uuid4().hex
         send = self.channel.unary_unary(path, request_serializer=type(request).SerializeToString,
                                         response_deserializer=response.FromString)
-        return retry(lambda left: send(request, timeout=left), self.timeout if timeout is None else timeout, path)
+        return retry(lambda left: send(request, timeout=left, metadata=self._metadata), self.timeout if timeout is None else timeout, path)
 
     def stream(self, request: Any, timeout: Optional[float] = None) -> Any:
         """A server-streaming call, as gRPC gives it: iterate it (grpc.RpcError), cancel() it."""
         path, response = self.method_of(request)
         send = self.channel.unary_stream(path, request_serializer=type(request).SerializeToString,
                                          response_deserializer=response.FromString)
-        return send(request, timeout=timeout)
+        return send(request, timeout=timeout, metadata=self._metadata)
 
     def chunks(self, request: Any, timeout: Optional[float] = None) -> Iterator[Any]:
         """The responses of a server-streaming call, with FleetError for what goes wrong."""

@@ -29,14 +29,15 @@ class Fleet(CampaignMaker, Operations):
     ...     run = fleet.train("rig-7", "fmnist", "rotated", epochs=5).wait()
 
     address: "host:port" or "unix:/path" of odtd's gRPC; default: where odtctl looks. timeout: seconds for one answer.
+    owner: whom the calls are for, where boards are reserved; default: who makes them.
     http: where odtd's HTTP is ("http://host:port"); default: what odtd says.
 
     Where a board, model, data set, snapshot, run or campaign is asked for, give the object, its name or alias, its key
     (bytes), or the beginning of its key in hex, 6 digits at least. All methods raise FleetError (errors.py).
     """
 
-    def __init__(self, address: str = "", timeout: float = TIMEOUT_S, http: str = ""):
-        self.client = Client(address, timeout)
+    def __init__(self, address: str = "", timeout: float = TIMEOUT_S, http: str = "", owner: str = ""):
+        self.client = Client(address, timeout, owner)
         self._http = http
 
     def __enter__(self) -> "Fleet":
