@@ -149,7 +149,7 @@ void Book::fire(Entry& entry, std::int64_t now_us) {
 
 void Book::judge(const Seen& seen, std::int64_t now_us, std::int64_t mono_us) {
   const model::AlertRule& rule = this->rule(seen.rule);
-  if (!rule.enabled) return;
+  if (!rule.enabled || muted_.contains(seen.board)) return;
   const Key key{seen.rule, seen.board};
   const auto it = entries_.find(key);
   if (seen.verdict == Verdict::kBad) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,8 @@ class Book {
   std::optional<model::Alert> alert(const Uuid& id);
 
   void judge(const Seen& seen, std::int64_t now_us, std::int64_t mono_us);
+  // What is judged of these boards is not heard.
+  void mute(std::set<BoardUid> boards) { muted_ = std::move(boards); }
   // Over, whatever the time: those of the rule (kAny: all) and the board.
   void resolve(model::AlertKind kind, const BoardUid& board, const std::string& text,
                std::int64_t now_us);
@@ -107,6 +110,7 @@ class Book {
   Entry* find(const Uuid& id);
 
   std::map<Key, Entry> entries_;
+  std::set<BoardUid> muted_;
   model::AlertSettings settings_;
   std::uint64_t settings_version_ = 0, settings_saved_ = 0;
 };

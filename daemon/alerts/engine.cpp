@@ -45,13 +45,35 @@ void Engine::Impl::schedule() {
 
 void Engine::Impl::tick() {
   const auto at = now();
-  if (const auto view = options.view ? options.view() : nullptr)
-    boards.look(view->boards, at.us, at.mono_us);
+  if (options.view) look_at_boards(at);
   runs.tick(at);
   look_at_disk(at);
   book.expire(at.us);
   save();
   send();
+}
+
+// Boards in maintenance are quiet: what fires of them is over, and nothing is judged until they are
+// back; then each rule counts from there.
+void Engine::Impl::look_at_boards(RunWatch::Now at) {
+  const auto view = options.view();
+  std::set<BoardUid> now_muted;
+  for (const auto& board : view->boards)
+    if (board.maintenance.on()) now_muted.insert(board.uid);
+  if (now_muted != muted) {
+    for (const auto& uid : now_muted) {
+      if (!muted.contains(uid))
+        book.resolve(AlertKind::kAny, uid, "the board is in maintenance", at.us);
+    }
+    for (const auto& uid : muted) {
+      if (now_muted.contains(uid)) continue;
+      boards.forget(uid);
+      runs.restart_board(uid, at);
+    }
+    muted = now_muted;
+    book.mute(std::move(now_muted));
+  }
+  boards.look(view->boards, at.us, at.mono_us);
 }
 
 void Engine::Impl::look_at_disk(RunWatch::Now at) {

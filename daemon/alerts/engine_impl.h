@@ -21,6 +21,7 @@ struct Engine::Impl : std::enable_shared_from_this<Engine::Impl> {
   Book book;
   BoardWatch boards;
   RunWatch runs;
+  std::set<BoardUid> muted;          // in maintenance
   std::unique_ptr<Webhook> webhook;  // absent: none is configured
   asio::steady_timer timer;
   bool stopping = false, saving = false, sending = false;
@@ -37,6 +38,7 @@ struct Engine::Impl : std::enable_shared_from_this<Engine::Impl> {
 
   void schedule();
   void tick();
+  void look_at_boards(RunWatch::Now now);
   void look_at_disk(RunWatch::Now now);
   void save();
   void saved(const Book::Unsaved& what, Result<std::vector<model::Event>> events);

@@ -199,6 +199,14 @@ void RunWatch::forget_board(const BoardUid& board) {
   std::erase_if(runs_, [&](const auto& item) { return item.second.board == board; });
 }
 
+void RunWatch::restart_board(const BoardUid& board, Now now) {
+  for (auto& [id, run] : runs_) {
+    if (run.board != board) continue;
+    run.progress = now.mono_us;
+    run.dead_in_a_row = 0;
+  }
+}
+
 void RunWatch::tick(Now now) {
   for (auto& [id, run] : runs_) {
     if (!run.running) continue;

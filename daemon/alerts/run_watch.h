@@ -27,6 +27,7 @@ class RunWatch {
   void on_epoch(const model::EpochResult& epoch, Now now);
   void on_progress(const std::vector<Uuid>& runs, Now now);  // telemetry came
   void forget_board(const BoardUid& board);
+  void restart_board(const BoardUid& board, Now now);  // counts begin anew
   void tick(Now now);
   bool any() const { return !runs_.empty(); }
 

@@ -48,6 +48,8 @@ class AccessPolicy {
   std::string bridge_token_;
 };
 
+// Metadata and HTTP header: whom a call is for, where that is not who makes it (role admin).
+constexpr char kOwnerKey[] = "x-odt-owner";
 // Metadata of the bridge's calls.
 constexpr char kBridgeTokenKey[] = "x-odt-bridge";
 constexpr char kBridgePeerKey[] = "x-odt-peer";

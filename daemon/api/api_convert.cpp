@@ -79,6 +79,7 @@ v1::Board to_proto(const model::Board& board) {
   out.set_restored(board.restored);
   set_link(board.link, out.mutable_link());
   if (!board.lease.what.empty()) *out.mutable_lease() = to_proto(board.lease);
+  add_lab(board, out);
   set_meta(board.meta, out.mutable_meta());
   return out;
 }
@@ -326,6 +327,7 @@ v1::Run to_proto(const model::Run& run) {
   out.set_replay(static_cast<v1::Run::ReplayVerdict>(run.replay));
   out.set_placement(clean_text(run.placement));
   out.set_pinned(run.pinned);
+  out.set_owner(clean_text(run.owner));
   for (const auto& setting : run.settings) *out.add_settings() = to_proto(setting);
   if (!run.nvm_points.empty()) out.set_nvm_step(run.nvm_points.back().step);
   for (const auto& steer : run.steering) {

@@ -45,6 +45,8 @@ v1::AlertSilence to_proto(const model::AlertSilence& silence);
 v1::AlertSettings to_proto(const model::AlertSettings& settings);
 v1::Setting to_proto(const model::Setting& setting);
 v1::RunSetting to_proto(const model::RunSetting& setting);
+v1::LabEvent to_proto(const model::LabEvent& event);
+v1::PowerResult to_proto(const model::PowerResult& result);
 v1::Event to_proto(const model::Event& event);
 
 // Errors: INVALID_ARGUMENT naming the field (its path in the request begins with `field`).

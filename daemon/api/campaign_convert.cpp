@@ -183,6 +183,7 @@ v1::Campaign to_proto(const model::Campaign& campaign) {
   out.set_board_us(campaign.board_us);
   out.set_start_time_us(campaign.start_time_us);
   out.set_end_time_us(campaign.end_time_us);
+  out.set_owner(clean_text(campaign.owner));
   set_meta(campaign.meta, out.mutable_meta());
   return out;
 }

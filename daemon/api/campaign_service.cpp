@@ -16,6 +16,7 @@ v1::BoardCheck to_proto(const campaign::BoardCheck& check) {
   out.set_steps(check.steps);
   out.set_estimate_us(check.estimate_us);
   out.set_online(check.online);
+  if (check.estimate) *out.mutable_estimate() = api::to_proto(*check.estimate);
   return out;
 }
 

@@ -26,6 +26,9 @@ inline void set_reason(const model::Reason& reason, v1::Reason* out) {
   out->set_remedy(clean_text(reason.remedy));
 }
 
+// Reservation, maintenance, target snapshot, power (lab_convert.cpp).
+void add_lab(const model::Board& board, v1::Board& out);
+
 inline void set_accuracy(const model::Accuracy& accuracy, v1::Accuracy* out) {
   out->set_correct(accuracy.correct);
   out->set_total(accuracy.total);

@@ -26,6 +26,7 @@ v1::Event to_proto(const model::Event& event) {
     void operator()(const model::Alert& v) { *out.mutable_alert() = to_proto(v); }
     void operator()(const model::Setting& v) { *out.mutable_setting() = to_proto(v); }
     void operator()(const model::AlertSettings& v) { *out.mutable_alert_settings() = to_proto(v); }
+    void operator()(const model::LabEvent& v) { *out.mutable_lab_event() = to_proto(v); }
     void operator()(const model::Deleted& v) {
       out.mutable_deleted()->set_kind(clean_text(v.kind));
       out.mutable_deleted()->set_key(v.key);

@@ -12,8 +12,8 @@ constexpr std::size_t kMaxLabels = 64;
 using LiveBoards = std::map<BoardUid, model::Board>;
 LiveBoards live_boards(const training::FleetControl& fleet) {
   LiveBoards boards;
-  if (const auto view = fleet.view())
-    for (const auto& board : view->boards) boards[board.uid] = board;
+  const auto view = fleet.view();
+  for (const auto& board : view->boards) boards[board.uid] = board;
   return boards;
 }
 v1::Board as_now(const LiveBoards& live, const model::Board& stored) {
@@ -28,6 +28,10 @@ v1::Board as_now(const LiveBoards& live, const model::Board& stored) {
   board.name = stored.name;
   board.place = stored.place;
   board.labels = stored.labels;
+  board.maintenance = stored.maintenance;
+  board.target_snapshot = stored.target_snapshot;
+  // One that is over is in the store for a moment more.
+  if (stored.meta.etag > board.meta.etag) board.reservation = stored.reservation;
   board.meta = stored.meta;
   return to_proto(board);
 }
@@ -91,8 +95,8 @@ void add_reads(ApiService& service, Deps& deps) {
                            Reply<v1::ListPortsResponse> reply) {
         ODT_FIELD(auto params, params_of<v1::Port>(request));
         std::vector<v1::Port> ports;
-        if (const auto view = deps.fleet.view())
-          for (const auto& port : view->ports) ports.push_back(to_proto(port));
+        const auto view = deps.fleet.view();
+        for (const auto& port : view->ports) ports.push_back(to_proto(port));
         std::sort(ports.begin(), ports.end(),
                   [](const auto& a, const auto& b) { return a.path() < b.path(); });
         auto page = list_from_memory(params, std::move(ports));

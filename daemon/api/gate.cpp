@@ -41,6 +41,24 @@ std::string fingerprint_of(const MethodInfo& method, const google::protobuf::Mes
   return sha256(bytes).hex().substr(0, 32);
 }
 
+// Whom the call is for: the caller, or somebody else that an admin names.
+Status read_owner(const grpc::CallbackServerContext& context, const Caller& caller, Call& call) {
+  const std::string owner = metadata(context, kOwnerKey);
+  call.ctx.admin = caller.role >= Role::kAdmin;
+  if (owner.empty() || owner == caller.actor) return absl::OkStatus();
+  if (owner.size() > 64 || clean_text(owner) != owner)
+    return with_reason(absl::InvalidArgumentError(
+                           "x-odt-owner: 1 to 64 bytes of UTF-8 without control characters"),
+                       "BAD_OWNER", "give a name that people know you by", kOwnerKey);
+  if (!call.ctx.admin)
+    return with_reason(
+        absl::PermissionDeniedError("acting for " + owner + " needs the role admin; you are " +
+                                    caller.actor),
+        "NEEDS_ADMIN", "leave the owner out: calls are for who makes them");
+  call.ctx.owner = owner;
+  return absl::OkStatus();
+}
+
 Status check_request_id(const std::string& id) {
   if (id.size() > kMaxRequestId)
     return bad_field("request_id", std::to_string(id.size()) + " characters; limit 128");
@@ -87,6 +105,7 @@ Result<Call> Gate::admit(const grpc::CallbackServerContext& context, const Metho
   ODT_TRY(policy_.check(caller, method.rule.role, method.path));
   ODT_TRY(check_request_id(request_id));
   Call call;
+  ODT_TRY(read_owner(context, caller, call));
   call.ctx.actor = caller.actor;
   call.ctx.peer = caller.peer;
   call.ctx.request_id = request_id;

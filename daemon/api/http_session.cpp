@@ -171,7 +171,7 @@ asio::awaitable<bool> HttpSession::answer(Request& request) {
     response = plain(request, http::status::no_content, kText, "");
     response.set(http::field::access_control_allow_methods, "POST");
     response.set(http::field::access_control_allow_headers,
-                 "content-type,x-grpc-web,x-user-agent,grpc-timeout,authorization");
+                 "content-type,x-grpc-web,x-user-agent,grpc-timeout,authorization,x-odt-owner");
     response.set(http::field::access_control_max_age, "7200");
   } else if (!is_get(request)) {
     response = plain(request, http::status::method_not_allowed, kText,
@@ -235,6 +235,8 @@ asio::awaitable<bool> HttpSession::bridge(Request& request) {
   call.peer = peer_;
   call.bridge_token = shared_->backend.policy->bridge_token();
   call.authorization = std::string(header(request, http::field::authorization));
+  if (const auto owner = request.find(kOwnerKey); owner != request.end())
+    call.owner = std::string(view(owner->value()));
   const std::weak_ptr<HttpSession> weak = weak_from_this();
   // From gRPC's threads: the session is touched on the front thread only.
   auto wake = [weak, executor = stream_.get_executor()] {

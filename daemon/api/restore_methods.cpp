@@ -23,8 +23,8 @@ Result<std::vector<BoardUid>> cohort_of(const Deps& deps, const v1::RestoreCohor
   for (const auto& raw : request.board_uids()) {
     ODT_ASSIGN(named.emplace_back(), uid_field(raw, "board_uids"));
   }
-  const auto view = deps.fleet.view();  // none before the fleet's first
-  for (const auto& board : view ? view->boards : std::vector<model::Board>()) {
+  const auto view = deps.fleet.view();
+  for (const auto& board : view->boards) {
     const auto mine = std::find(named.begin(), named.end(), board.uid);
     const bool asked = mine != named.end();
     if (asked) named.erase(mine);

@@ -86,6 +86,35 @@ Result<std::optional<std::int32_t>> priority_field(bool given, std::int32_t valu
   return std::optional<std::int32_t>(value);
 }
 
+// Runs and campaigns stop at the same time; the answers of both come on the links thread.
+struct StopAnswer {
+  explicit StopAnswer(Reply<v1::StopAllResponse> to) : reply(std::move(to)) {}
+  Reply<v1::StopAllResponse> reply;
+  v1::StopAllResponse out;
+  Status status;
+  int open = 2;
+  void part() {
+    if (--open != 0) return;
+    if (status.ok())
+      reply(std::move(out));
+    else
+      reply(status);
+  }
+};
+
+void add_report(const training::FleetControl::StopReport& report, v1::StopAllResponse& out) {
+  for (const auto& one : report.runs) {
+    auto* item = out.add_runs();
+    item->set_run_id(one.run.str());
+    item->set_board_uid(one.board.str());
+    item->set_told(one.told);
+    if (!one.reason.code.empty()) *item->mutable_reason() = to_proto(one.reason);
+  }
+  out.set_evaluations(report.evaluations);
+  out.set_boards_told(report.boards_told);
+  out.set_boards_silent(report.boards_silent);
+}
+
 void add_queue(ApiService& service, Deps& deps) {
   service.unary<v1::RetryRunRequest, v1::RetryRunResponse>(
       "RetryRun", [&deps](const Call& call, const v1::RetryRunRequest& request,
@@ -134,22 +163,25 @@ void add_queue(ApiService& service, Deps& deps) {
   service.unary<v1::StopAllRequest, v1::StopAllResponse>(
       "StopAll", [&deps](const Call& call, const v1::StopAllRequest& request,
                          Reply<v1::StopAllResponse> reply) {
+        // Both at once: neither boards nor campaigns wait for the others.
+        const auto both = std::make_shared<StopAnswer>(std::move(reply));
+        deps.campaigns.stop_all(call.ctx, request.cancel(),
+                                [both](Result<std::vector<Uuid>> campaigns) {
+                                  if (campaigns.ok()) {
+                                    for (const auto& id : *campaigns)
+                                      both->out.add_campaigns(id.str());
+                                  } else {
+                                    both->status.Update(campaigns.status());
+                                  }
+                                  both->part();
+                                });
         deps.fleet.stop_all(call.ctx, request.cancel(),
-                            [reply](Result<training::FleetControl::StopReport> report) {
-                              if (!report.ok()) return reply(report.status());
-                              v1::StopAllResponse out;
-                              for (const auto& one : report->runs) {
-                                auto* item = out.add_runs();
-                                item->set_run_id(one.run.str());
-                                item->set_board_uid(one.board.str());
-                                item->set_told(one.told);
-                                if (!one.reason.code.empty())
-                                  *item->mutable_reason() = to_proto(one.reason);
-                              }
-                              out.set_evaluations(report->evaluations);
-                              out.set_boards_told(report->boards_told);
-                              out.set_boards_silent(report->boards_silent);
-                              reply(std::move(out));
+                            [both](Result<training::FleetControl::StopReport> report) {
+                              if (report.ok())
+                                add_report(*report, both->out);
+                              else
+                                both->status.Update(report.status());
+                              both->part();
                             });
       });
 }

@@ -59,6 +59,7 @@ ServicePtr make_run_service(Deps& deps);
 ServicePtr make_campaign_service(Deps& deps);
 ServicePtr make_alert_service(Deps& deps);
 ServicePtr make_settings_service(Deps& deps);
+ServicePtr make_lab_service(Deps& deps);
 ServicePtr make_weights_service(Deps& deps);
 ServicePtr make_job_service(Deps& deps);
 ServicePtr make_watch_service(Deps& deps);

@@ -27,15 +27,14 @@ ServicePtr make_system_service(Deps& deps) {
               response.set_http_url(info.http_url);
               response.set_listen_boards(info.listen_boards);
               response.set_next_event_seq(store.next_seq());
-              if (const auto view = deps.fleet.view()) {
-                response.set_boards_known(static_cast<std::uint32_t>(view->boards.size()));
-                std::uint32_t online = 0;
-                for (const auto& board : view->boards)
-                  if (board.status == model::BoardStatus::kOnline ||
-                      board.status == model::BoardStatus::kBusy)
-                    ++online;
-                response.set_boards_online(online);
-              }
+              const auto view = deps.fleet.view();
+              response.set_boards_known(static_cast<std::uint32_t>(view->boards.size()));
+              std::uint32_t online = 0;
+              for (const auto& board : view->boards)
+                if (board.status == model::BoardStatus::kOnline ||
+                    board.status == model::BoardStatus::kBusy)
+                  ++online;
+              response.set_boards_online(online);
               return response;
             });
       });
@@ -53,6 +52,7 @@ std::vector<ServicePtr> make_services(Deps& deps) {
   services.push_back(make_campaign_service(deps));
   services.push_back(make_alert_service(deps));
   services.push_back(make_settings_service(deps));
+  services.push_back(make_lab_service(deps));
   services.push_back(make_weights_service(deps));
   services.push_back(make_job_service(deps));
   services.push_back(make_watch_service(deps));

@@ -244,7 +244,7 @@ void WatchHub::read_events(StreamPtr stream, std::int64_t first) {
 void WatchHub::read_snapshot(StreamPtr stream, std::vector<WatchTopic> topics) {
   control_.post([this, stream, topics = std::move(topics)](store::ControlStore& store) {
     const ViewPtr view = fleet_.view();
-    auto events = take_snapshot(store, view.get(), topics);
+    auto events = take_snapshot(store, *view, topics);
     asio::post(front_, [this, stream, topics, view, events = std::move(events),
                         next_seq = store.next_seq()]() mutable {
       stream->snapshot_read(topics, std::move(events), next_seq, view == view_);

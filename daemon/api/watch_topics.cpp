@@ -34,6 +34,7 @@ struct Wants {
   bool operator()(const model::Alert&) const { return is(TopicKind::kAlerts); }
   bool operator()(const model::AlertSettings&) const { return is(TopicKind::kAlerts); }
   bool operator()(const model::Setting&) const { return is(TopicKind::kSettings); }
+  bool operator()(const model::LabEvent&) const { return is(TopicKind::kLab); }
   bool operator()(const model::Run& v) const { return run(v.id); }
   bool operator()(const model::RunEvent& v) const {
     return is(TopicKind::kRun) && topic.run == v.run_id;
@@ -77,7 +78,7 @@ struct Key {
 
 class SnapshotBuilder {
  public:
-  SnapshotBuilder(store::ControlStore& store, const training::FleetView* view)
+  SnapshotBuilder(store::ControlStore& store, const training::FleetView& view)
       : store_(store), view_(view) {}
 
   Status add(const WatchTopic& topic) {
@@ -107,6 +108,7 @@ class SnapshotBuilder {
         ODT_TRY(page(store_.campaigns({kSnapshotPage, ""})));
         return page(store_.jobs({kSnapshotPage, ""}));
       case TopicKind::kTelemetry:
+      case TopicKind::kLab:  // from now on
         break;
     }
     return absl::OkStatus();
@@ -129,10 +131,8 @@ class SnapshotBuilder {
     return absl::OkStatus();
   }
   Status fleet() {
-    if (view_ != nullptr) {
-      for (const auto& board : view_->boards) put(board);
-      for (const auto& port : view_->ports) put(port);
-    }
+    for (const auto& board : view_.boards) put(board);
+    for (const auto& port : view_.ports) put(port);
     std::string token;
     do {
       ODT_ASSIGN(auto read, store_.boards({kSnapshotPage, token}));
@@ -174,7 +174,7 @@ class SnapshotBuilder {
   }
 
   store::ControlStore& store_;
-  const training::FleetView* view_;
+  const training::FleetView& view_;
   std::vector<EventPtr> events_;
   std::map<std::string, bool> seen_;
 };
@@ -213,7 +213,7 @@ std::string conflation_key(const model::Event& event) {
 }
 
 Result<std::vector<EventPtr>> take_snapshot(store::ControlStore& store,
-                                            const training::FleetView* view,
+                                            const training::FleetView& view,
                                             const std::vector<WatchTopic>& topics) {
   SnapshotBuilder builder(store, view);
   for (const auto& topic : topics) ODT_TRY(builder.add(topic));

@@ -27,6 +27,7 @@ enum class TopicKind {
   kCampaigns = 8,
   kAlerts = 9,
   kSettings = 10,
+  kLab = 11,
 };
 
 struct WatchTopic {
@@ -52,7 +53,7 @@ using EventPtr = std::shared_ptr<const v1::Event>;
 // The state of the topics as events with event_seq 0. Boards and ports are as the fleet sees them
 // now. On the store thread.
 Result<std::vector<EventPtr>> take_snapshot(store::ControlStore& store,
-                                            const training::FleetView* view,
+                                            const training::FleetView& view,
                                             const std::vector<WatchTopic>& topics);
 
 }  // namespace odt::api

@@ -40,6 +40,7 @@ class WebCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, 
     context_.AddMetadata(kBridgePeerKey, request.peer);
     if (!request.authorization.empty())
       context_.AddMetadata("authorization", request.authorization);
+    if (!request.owner.empty()) context_.AddMetadata(kOwnerKey, request.owner);
     if (request.timeout.count() != 0)
       context_.set_deadline(
           std::chrono::system_clock::now() +

@@ -28,6 +28,7 @@ class WebCall {
     std::string peer;                     // of the browser, as gRPC prints it
     std::string bridge_token;             // AccessPolicy::bridge_token
     std::string authorization;
+    std::string owner;  // whom it is for; empty: who calls
   };
   static std::shared_ptr<WebCall> start(const std::shared_ptr<grpc::Channel>& channel,
                                         Request request, std::function<void()> wake);

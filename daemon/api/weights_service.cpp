@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/infer_file.h"
 #include "api/weights_parts.h"
 #include "training/retention.h"
 
@@ -184,6 +185,31 @@ void add_changes(ApiService& service, Deps& deps) {
       });
 }
 
+// One sample out of a file, for the model that the board holds.
+void infer_file(Deps& deps, const Call& call, const BoardUid& uid, const v1::InferRequest& request,
+                Reply<v1::InferResponse> reply) {
+  if (!request.dataset_id().empty() || request.values_size() != 0)
+    return reply(bad_field("file", "given beside dataset_id or values", "give one of them"));
+  Hash held;
+  const auto view = deps.fleet.view();
+  for (const auto& board : view->boards)
+    if (board.uid == uid) held = board.model_hash;
+  deps.control.post([&deps, ctx = call.ctx, uid, held, file = request.file(),
+                     reply = std::move(reply)](store::ControlStore& store) {
+    const auto model = store.model(held);
+    if (!model.ok())
+      return reply(
+          with_reason(absl::FailedPreconditionError("the board holds no model that odtd knows"),
+                      "NO_MODEL", "Restore a snapshot, or train first."));
+    auto values = values_of_file(file, model->input_shape);
+    if (!values.ok()) return reply(values.status());
+    deps.fleet.infer_values(ctx, uid, std::move(*values), [reply](Result<model::Inference> result) {
+      if (!result.ok()) return reply(result.status());
+      reply(to_proto(*result));
+    });
+  });
+}
+
 void add_board_work(ApiService& service, Deps& deps) {
   service.unary<v1::PullWeightsRequest, v1::PullWeightsResponse>(
       "PullWeights", [&deps](const Call& call, const v1::PullWeightsRequest& request,
@@ -220,6 +246,7 @@ void add_board_work(ApiService& service, Deps& deps) {
       "Infer",
       [&deps](const Call& call, const v1::InferRequest& request, Reply<v1::InferResponse> reply) {
         ODT_FIELD(const BoardUid uid, uid_field(request.board_uid(), "board_uid"));
+        if (!request.file().empty()) return infer_file(deps, call, uid, request, std::move(reply));
         if (request.values_size() != 0) {
           if (!request.dataset_id().empty())
             return reply(bad_field("values", "given beside dataset_id", "give one of them"));

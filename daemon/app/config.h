@@ -8,6 +8,7 @@
 #include "alerts/webhook.h"
 #include "api/access.h"
 #include "fleet/fleet_options.h"
+#include "lab/power.h"
 #include "link/tls.h"
 
 namespace odt::app {
@@ -40,6 +41,7 @@ struct Config {
   std::vector<std::uint32_t> bauds;  // of serial ports; empty: LinkOptions::baud_list
   std::vector<fleet::DialTarget> dial;
   std::vector<fleet::SerialRule> serial_allow;
+  std::vector<lab::PowerProfile> power;
   std::uint32_t resume_deadline_s = 86'400;
   // Snapshots: the newest of a board and model stay, the rest goes to the trash when it is older
   // (days; 0: never by itself).

@@ -267,6 +267,25 @@ Keys serial_keys(const Reader& r, Config& config) {
           {"rts_cts", r.flag(rule.rts_cts)}};
 }
 
+Keys power_keys(const Reader& r, Config& config) {
+  auto& profile = config.power.emplace_back();
+  return {{"name", r.text(profile.name)},
+          {"boards", r.texts(profile.boards)},
+          {"command", r.texts(profile.argv)},
+          {"uhubctl", r.parsed([&profile](const std::string& value) -> Status {
+             ODT_ASSIGN(profile.argv, lab::uhubctl_command(value));
+             return absl::OkStatus();
+           })},
+          {"timeout_s", r.number(profile.timeout_s, 1, 300)},
+          {"automatic", r.flag(profile.automatic)},
+          {"away_s", r.number(profile.away_s, 5, 86'400)}};
+}
+
+std::string power_lacks(const lab::PowerProfile& profile) {
+  if (profile.name.empty()) return "name";
+  return profile.argv.empty() ? "command or uhubctl" : "";
+}
+
 std::string allows_nothing(const fleet::SerialRule& rule) {
   const bool nothing = rule.vid_pid.empty() && rule.serial.empty() && rule.by_path.empty();
   return nothing ? "vid_pid, serial or by_path allows nothing" : "";
@@ -330,6 +349,8 @@ Keys root_keys(const Reader& r, Config& c) {
        r.section({{"bauds", r.bauds(c.bauds)},
                   {"allow", r.tables([&r, &c] { return serial_keys(r, c); },
                                      [&c] { return allows_nothing(c.serial_allow.back()); })}})},
+      {"power", r.tables([&r, &c] { return power_keys(r, c); },
+                         [&c] { return power_lacks(c.power.back()); })},
       {"runs", r.section({{"resume_deadline_s", r.number(c.resume_deadline_s, 1, 31 * 86'400)}})},
       {"retention", r.section({{"snapshots_keep", r.number(c.snapshots_keep, 1, 1'000'000)},
                                {"snapshots_days", r.number(c.snapshots_days, 0, 36'500)}})},
@@ -356,6 +377,8 @@ Result<Config> read_config_file(const std::string& path, std::vector<Status>& fa
     const Reader reader(path);
     ODT_TRY(reader.table(table, "", root_keys(reader, config)));
     faults = reader.faults();
+    if (const Status power = lab::check_profiles(config.power); faults.empty() && !power.ok())
+      faults.push_back(absl::InvalidArgumentError(path + ": " + std::string(power.message())));
     for (auto& rule : config.alert_rules) {
       rule.default_enabled = rule.enabled;
       rule.default_threshold = rule.threshold;

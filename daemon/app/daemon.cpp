@@ -227,6 +227,7 @@ Status Daemon::Impl::make_rooms() {
   options.fleet.link.insecure_tcp = config.insecure_tcp;
   if (!config.bauds.empty()) options.fleet.link.baud_list = config.bauds;
   options.resume_deadline = seconds(config.resume_deadline_s);
+  options.power = config.power;
   options.log = log_line;
   options.disk_free = [dir = config.data_dir] {
     std::error_code error;

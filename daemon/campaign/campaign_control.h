@@ -14,8 +14,9 @@ struct BoardCheck {
   std::uint32_t units = 0;  // of the first round
   model::Reason refusal;    // empty code: it can
   std::optional<model::HyperParams> effective;
-  std::uint32_t steps = 0;        // of one unit; 0: not known
-  std::uint64_t estimate_us = 0;  // of all its units; 0: never measured
+  std::uint32_t steps = 0;                     // of one unit; 0: not known
+  std::uint64_t estimate_us = 0;               // of all its units; 0: not known
+  std::optional<model::RunEstimate> estimate;  // of the first
   bool online = false;
 };
 struct Created {
@@ -36,6 +37,8 @@ class CampaignControl {
   enum class Act : std::uint8_t { kPause, kResume, kCancel, kRetry };
   // Errors: NOT_FOUND, FAILED_PRECONDITION (the state does not allow it).
   virtual void act(CallContext ctx, Uuid campaign, Act act, Done<model::Campaign> done) = 0;
+  // Every campaign that goes on is to pause, or to end. Which have answered within 2 s.
+  virtual void stop_all(CallContext ctx, bool cancel, Done<std::vector<Uuid>> done) = 0;
 };
 
 }  // namespace odt::campaign

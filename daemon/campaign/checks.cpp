@@ -6,7 +6,6 @@
 #include <set>
 
 #include "campaign/plan.h"
-#include "data/order.h"
 #include "model/device.h"
 #include "training/reason.h"
 
@@ -33,37 +32,18 @@ asio::awaitable<Result<model::Run>> dry_run(Env& env, const model::Campaign& c,
   co_return run;
 }
 
-// What earlier runs of the model took: us per step and samples per step, by board and by its type.
-struct Timing {
-  std::uint64_t step_us = 0;
-  std::uint32_t batch = 0;
-};
-struct Timings {
-  std::map<std::string, Timing> by_board, by_type;
-};
-
-Result<Timings> read_timings(store::ControlStore& store, const Hash& model,
-                             const std::map<std::string, std::string>& type_of) {
-  Timings out;
-  store::ListQuery query;
-  query.page_size = 500;
-  ODT_ASSIGN(const auto page, store.runs(query));
-  for (const auto& run : page.items) {  // newest first: the first of a board counts
-    if (run.spec.model_hash != model || run.state != model::RunState::kSucceeded) continue;
-    const std::string board = run.spec.board_uid.str();
-    if (out.by_board.count(board) != 0) continue;
-    if (run.timing.step_us == 0) continue;
-    const Timing t{run.timing.step_us, run.effective.batch.value_or(0)};
-    out.by_board[board] = t;
-    if (const auto type = type_of.find(board); type != type_of.end())
-      out.by_type.try_emplace(type->second, t);
-  }
-  return out;
-}
-
-std::uint32_t steps_of(const model::CampaignUnit& u, std::uint32_t samples, std::uint32_t batch) {
-  if (batch == 0) return 0;
-  return data::steps_per_epoch(samples, batch) * u.hyper.epochs.value_or(10);
+asio::awaitable<Result<model::RunEstimate>> estimate(Env& env, const model::Campaign& c,
+                                                     const model::CampaignUnit& unit) {
+  // Of a campaign: settings by scope are not for it.
+  auto spec = run_spec(c, unit);
+  if (spec.campaign_id.is_zero()) spec.campaign_id = new_uuid();
+  auto* fleet = &env.fleet;
+  std::function<void(Done<model::RunEstimate>)> start = [fleet,
+                                                         spec](Done<model::RunEstimate> done) {
+    fleet->estimate_run(CallContext(), spec, std::move(done));
+  };
+  auto out = co_await ask<model::RunEstimate>(env.io, std::move(start));
+  co_return out;
 }
 
 // Boards that differ in nothing that a check looks at.
@@ -97,7 +77,7 @@ asio::awaitable<Status> check_rollout(Env& env, const model::Campaign& c, const 
 
 asio::awaitable<Result<model::CampaignSpec>> read_spec(Env& env, const model::CampaignSpec& asked,
                                                        const std::vector<BoardUid>& boards,
-                                                       const std::string& actor) {
+                                                       const CallContext& ctx) {
   model::CampaignSpec spec = asked;
   if (spec.kind == CampaignKind::kRollout) {
     const Hash hash = spec.rollout.snapshot;
@@ -120,7 +100,8 @@ asio::awaitable<Result<model::CampaignSpec>> read_spec(Env& env, const model::Ca
     model::Campaign c;
     c.spec = spec;
     c.boards = boards;
-    c.meta.created_by = actor;
+    c.meta.created_by = ctx.actor;
+    c.owner = ctx.owner;
     bool all = true;
     const auto units = next_round(c, 0, 0, Hash{});
     for (const auto& unit : units) {
@@ -160,14 +141,6 @@ asio::awaitable<Result<std::vector<model::Model>>> related_models(Env& env, Hash
 asio::awaitable<Result<std::vector<BoardCheck>>> check_boards(
     Env& env, const model::Campaign& c, const std::vector<model::CampaignUnit>& units) {
   const auto view = env.fleet.view();
-  std::map<std::string, std::string> type_of;
-  for (const auto& b : view->boards) type_of[b.uid.str()] = b.board_type;
-  const Hash model = c.spec.model_hash;
-  const auto read = [model, type_of](store::ControlStore& s) {
-    return read_timings(s, model, type_of);
-  };
-  const auto timings = co_await env.control.call(read);
-  if (!timings.ok()) co_return timings.status();
   const bool sweep = c.spec.kind == CampaignKind::kSweep;
   const auto share =
       static_cast<std::uint32_t>((units.size() + c.boards.size() - 1) / c.boards.size());
@@ -181,6 +154,7 @@ asio::awaitable<Result<std::vector<BoardCheck>>> check_boards(
     if (board == nullptr) continue;
     check.online =
         board->status == model::BoardStatus::kOnline || board->status == model::BoardStatus::kBusy;
+    std::uint32_t timed = 0;  // units that it is known of how long they take
     const bool all_trials = kinds.insert(kind_of(*board)).second;
     for (const auto& unit : units) {
       if (!sweep && unit.board != uid) continue;
@@ -200,21 +174,16 @@ asio::awaitable<Result<std::vector<BoardCheck>>> check_boards(
         continue;
       }
       if (run->effective.batch) check.effective = run->effective;
-      const auto own = timings->by_board.find(uid.str());
-      const auto type = timings->by_type.find(board->board_type);
-      const Timing* t = own != timings->by_board.end()   ? &own->second
-                        : type != timings->by_type.end() ? &type->second
-                                                         : nullptr;
-      const std::uint32_t batch = run->effective.batch ? *run->effective.batch
-                                  : u.hyper.batch      ? *u.hyper.batch
-                                  : t != nullptr       ? t->batch
-                                                       : 0;
-      check.steps = steps_of(u, run->train_samples, batch);
-      if (t != nullptr && t->batch != 0)
-        check.estimate_us += std::uint64_t{check.steps} * t->step_us * batch / t->batch;
+      const auto time = co_await estimate(env, c, u);
+      if (!time.ok()) continue;  // it can run; how long is not known
+      if (!check.estimate) check.estimate = *time;
+      if (time->basis == model::RunEstimate::Basis::kUnspecified) continue;
+      check.estimate_us += static_cast<std::uint64_t>(time->total_us);
+      ++timed;
     }
+    if (check.estimate) check.steps = check.estimate->steps;
     if (sweep) {
-      if (check.units != 0) check.estimate_us = check.estimate_us / check.units * share;
+      if (timed != 0) check.estimate_us = check.estimate_us / timed * share;
       check.units = share;
     }
     out.push_back(std::move(check));

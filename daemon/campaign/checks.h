@@ -11,7 +11,7 @@ namespace odt::campaign {
 // without k one that every board has room for (15, else 8). Errors: NOT_FOUND, those of complete().
 asio::awaitable<Result<model::CampaignSpec>> read_spec(Env& env, const model::CampaignSpec& asked,
                                                        const std::vector<BoardUid>& boards,
-                                                       const std::string& actor);
+                                                       const CallContext& ctx);
 
 // The model and those compiled from the same ONNX file.
 asio::awaitable<Result<std::vector<model::Model>>> related_models(Env& env, Hash model);

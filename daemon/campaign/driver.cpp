@@ -36,6 +36,7 @@ std::string label_of(const model::Campaign& c) {
 CallContext context_of(const model::Campaign& c) {
   CallContext ctx;
   ctx.actor = c.meta.created_by;
+  ctx.owner = c.owner;
   ctx.command_id = new_uuid();
   return ctx;
 }
@@ -431,15 +432,6 @@ void Driver::settle(Unit& u, const model::Run& run) {
 
 // ---- starting -----------------------------------------------------------------------------------
 
-bool Driver::board_online(const BoardUid& uid) const {
-  const auto view = env_.fleet.view();
-  if (!view) return false;
-  for (const auto& b : view->boards)
-    if (b.uid == uid)
-      return b.status == model::BoardStatus::kOnline || b.status == model::BoardStatus::kBusy;
-  return false;
-}
-
 void Driver::start(Unit& u, const BoardUid& board) {
   u.board = board;
   u.state = UnitState::kRunning;
@@ -459,7 +451,7 @@ bool Driver::start_units() {
   bool any = false;
   for (Unit& u : w_.units) {
     if (slots == 0) break;
-    if (u.state != UnitState::kPending || u.round > w_.c.round) continue;
+    if (u.state != UnitState::kPending || u.round > w_.c.round || board_held(u.board)) continue;
     start(u, u.board);
     any = true;
     --slots;
@@ -480,7 +472,7 @@ bool Driver::give_out_trials(std::uint32_t slots) {
       const bool taken = std::any_of(w_.units.begin(), w_.units.end(), [&](const Unit& other) {
         return other.state == UnitState::kRunning && other.board == b;
       });
-      return !taken && board_online(b);
+      return !taken && board_online(b) && !board_held(b);
     });
     if (free == w_.c.boards.end()) break;
     start(u, *free);

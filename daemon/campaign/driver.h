@@ -106,6 +106,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
   bool give_out_trials(std::uint32_t slots);
   bool skip_pending(const char* code, const std::string& text);
   bool board_online(const BoardUid& uid) const;
+  bool board_held(const BoardUid& uid) const;
   bool round_over() const;
   asio::awaitable<Status> cancelled();
 

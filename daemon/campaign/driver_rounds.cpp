@@ -350,4 +350,23 @@ asio::awaitable<Status> Driver::end_federated_round() {
   co_return saved;
 }
 
+bool Driver::board_online(const BoardUid& uid) const {
+  const auto view = env_.fleet.view();
+  for (const auto& b : view->boards)
+    if (b.uid == uid)
+      return b.status == model::BoardStatus::kOnline || b.status == model::BoardStatus::kBusy;
+  return false;
+}
+
+// Nothing begins on a board that is out of service or kept for somebody else.
+bool Driver::board_held(const BoardUid& uid) const {
+  const std::string& whose = w_.c.owner.empty() ? w_.c.meta.created_by : w_.c.owner;
+  const auto view = env_.fleet.view();
+  for (const auto& b : view->boards)
+    if (b.uid == uid)
+      return b.maintenance.on() ||
+             (b.reservation.active(env_.clock.now_us()) && b.reservation.owner != whose);
+  return false;
+}
+
 }  // namespace odt::campaign

@@ -109,6 +109,7 @@ struct Engine::Impl : std::enable_shared_from_this<Engine::Impl> {
                                           std::shared_ptr<model::CampaignSpec> asked, bool dry_run);
   asio::awaitable<Result<model::Campaign>> retry(std::shared_ptr<CallContext> ctx, Uuid id);
   void act(CallContext ctx, Uuid id, Act act, Done<model::Campaign> done);
+  asio::awaitable<Result<std::vector<Uuid>>> stop_all(CallContext ctx, bool cancel);
   // A request that is known is answered with what there is.
   asio::awaitable<void> act_once(std::shared_ptr<CallContext> ctx, Uuid id, Act act,
                                  Done<model::Campaign> done) {
@@ -166,9 +167,9 @@ asio::awaitable<Result<Created>> Engine::Impl::create(std::shared_ptr<CallContex
   if (!completed.ok()) co_return completed.status();
   // Who has seen a board come online finds it in the cohort.
   const auto view = env.fleet.view_now();
-  const auto boards = resolve_cohort(*completed, view ? view->boards : std::vector<model::Board>());
+  const auto boards = resolve_cohort(*completed, view->boards);
   if (!boards.ok()) co_return boards.status();
-  const auto spec = co_await read_spec(env, *completed, *boards, ctx->actor);
+  const auto spec = co_await read_spec(env, *completed, *boards, *ctx);
   if (!spec.ok()) co_return spec.status();
   model::Campaign& c = out.campaign;
   c.spec = *spec;
@@ -176,6 +177,7 @@ asio::awaitable<Result<Created>> Engine::Impl::create(std::shared_ptr<CallContex
   c.rounds_total = rounds_of(c.spec, c.boards.size());
   c.meta.gateway_id = env.control.identity().gateway_id;
   c.meta.created_by = ctx->actor;
+  c.owner = ctx->owner;
   c.meta.create_time_us = env.clock.now_us();
   const auto models = co_await related_models(env, c.spec.model_hash);
   if (!models.ok()) co_return models.status();
@@ -264,6 +266,34 @@ void Engine::Impl::act(CallContext ctx, Uuid id, Act act, Done<model::Campaign> 
   asio::co_spawn(env.io, act_once(shared, id, act, std::move(done)), fleet::Detached{});
 }
 
+asio::awaitable<Result<std::vector<Uuid>>> Engine::Impl::stop_all(CallContext ctx, bool cancel) {
+  const auto self = shared_from_this();
+  struct Told {
+    explicit Told(asio::io_context& io) : changed(io) {}
+    fleet::Signal changed;
+    std::size_t open = 0;
+    std::vector<Uuid> stopped;
+  };
+  const auto told = std::make_shared<Told>(env.io);
+  ctx.request_id.clear();  // one request changes many; the API remembers the answer
+  for (const auto& [id, driver] : drivers) {
+    if (driver->over()) continue;
+    ++told->open;
+    const Uuid of = id;
+    Command command{ctx, cancel ? Act::kCancel : Act::kPause,
+                    [told, of](Result<model::Campaign> done) {
+                      if (done.ok()) told->stopped.push_back(of);
+                      --told->open;
+                      told->changed.notify();
+                    }};
+    driver->submit(std::move(command));
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (told->open != 0 && std::chrono::steady_clock::now() < until)
+    co_await told->changed.wait_until(until);
+  co_return told->stopped;
+}
+
 Engine::Engine(asio::io_context& links, const Clock& clock, store::ControlThread& control,
                store::TelemetryThread& telemetry, store::BlobStore& blobs,
                training::FleetControl& fleet,
@@ -309,6 +339,13 @@ void Engine::create(CallContext ctx, model::CampaignSpec spec, bool dry_run, Don
 void Engine::act(CallContext ctx, Uuid campaign, Act act, Done<model::Campaign> done) {
   asio::post(impl_->env.io, [impl = impl_, ctx = std::move(ctx), campaign, act,
                              done = std::move(done)] { impl->act(ctx, campaign, act, done); });
+}
+
+void Engine::stop_all(CallContext ctx, bool cancel, Done<std::vector<Uuid>> done) {
+  asio::post(impl_->env.io, [impl = impl_, ctx = std::move(ctx), cancel, done = std::move(done)] {
+    asio::co_spawn(impl->env.io, impl->answer<std::vector<Uuid>>(impl->stop_all(ctx, cancel), done),
+                   fleet::Detached{});
+  });
 }
 
 void Engine::on_events(const std::vector<model::Event>& events, std::int64_t) {

@@ -24,6 +24,7 @@ class Engine final : public CampaignControl, public store::CommitObserver {
 
   void create(CallContext ctx, model::CampaignSpec spec, bool dry_run, Done<Created> done) override;
   void act(CallContext ctx, Uuid campaign, Act act, Done<model::Campaign> done) override;
+  void stop_all(CallContext ctx, bool cancel, Done<std::vector<Uuid>> done) override;
 
   void on_events(const std::vector<model::Event>& events, std::int64_t next_seq) override;
   void on_telemetry(const std::vector<model::TelemetryFrame>&) override {}

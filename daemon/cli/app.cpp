@@ -24,6 +24,9 @@ void build(CLI::App& app, Context& context) {
   app.fallthrough();
   app.footer(kFooter);
   app.add_option("--address", context.address_given, "host:port or unix:/path");
+  app.add_option("--owner", context.owner,
+                 "Whom this is for, where boards are reserved; default: $ODT_OWNER, else you")
+      ->envname("ODT_OWNER");
   app.add_flag("--json", context.json, "Stable JSON: one value, or one a line where it streams");
   app.add_option("--timeout", context.timeout_s, "Seconds for one answer of odtd")
       ->check(CLI::Range(1, 3600));
@@ -136,6 +139,8 @@ int run_app(Context& context, const std::vector<std::string>& arguments) {
 }
 
 int finish_output(Context& context, int code) {
+  constexpr int kExitPipe = 141;  // as a shell has it of a program that SIGPIPE ended
+  if (code == kExitInterrupted && !context.io.out && context.reader_gone()) return kExitPipe;
   return odt::finish_output("odtctl", code, context.io.out, context.io.err);
 }
 

@@ -115,8 +115,8 @@ Result<std::string> choose_address(const std::string& given) {
                                     "' is neither host:port nor unix:/path");
 }
 
-Client::Client(const std::string& address, std::chrono::seconds timeout)
-    : address_(address), timeout_(timeout), impl_(new Impl) {
+Client::Client(const std::string& address, std::chrono::seconds timeout, std::string owner)
+    : address_(address), owner_(std::move(owner)), timeout_(timeout), impl_(new Impl) {
   impl_->channel = open_channel(address);
 }
 
@@ -130,6 +130,7 @@ Status Client::call_any(pb::Message& request, pb::Message& response) {
   ODT_ASSIGN(const grpc::ByteBuffer sent, to_buffer(request));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + timeout_);
+  if (!owner_.empty()) context.AddMetadata("x-odt-owner", owner_);
   grpc::GenericStub stub(impl_->channel);
   grpc::CompletionQueue queue;
   const std::string path = absl::StrCat("/", method->service()->full_name(), "/", method->name());

@@ -27,7 +27,8 @@ Result<std::string> choose_address(const std::string& given);
 // One connection to odtd. Concurrency: calls from one thread; cancel_watch() from any.
 class Client {
  public:
-  Client(const std::string& address, std::chrono::seconds timeout);
+  // owner: whom the calls are for; empty: who makes them.
+  Client(const std::string& address, std::chrono::seconds timeout, std::string owner = {});
   ~Client();
 
   // The method whose request has this type. Fills request_id where the request has one, so that a
@@ -70,7 +71,7 @@ class Client {
 
  private:
   Status call_any(google::protobuf::Message& request, google::protobuf::Message& response);
-  std::string address_;
+  std::string address_, owner_;
   std::chrono::seconds timeout_;
   struct Impl;
   std::unique_ptr<Impl> impl_;

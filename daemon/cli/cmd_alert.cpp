@@ -50,32 +50,6 @@ Result<v1::AlertRuleKind> parse_rule(const std::string& word) {
   return absl::InvalidArgumentError(text);
 }
 
-// "90s", "30m", "2h", "7d".
-Result<std::int64_t> parse_duration(const std::string& text) {
-  std::int64_t n = 0, unit = 0;
-  switch (text.empty() ? '\0' : text.back()) {
-    case 's':
-      unit = 1;
-      break;
-    case 'm':
-      unit = 60;
-      break;
-    case 'h':
-      unit = 3600;
-      break;
-    case 'd':
-      unit = 86'400;
-      break;
-    default:
-      break;
-  }
-  if (unit == 0 || !absl::SimpleAtoi(text.substr(0, text.size() - 1), &n) || n <= 0 ||
-      n > 366 * 86'400 / unit)
-    return absl::InvalidArgumentError("'" + text +
-                                      "' is no time; expected 90s, 30m, 2h or 7d, at most 366d");
-  return n * unit * 1'000'000;
-}
-
 std::string handle_of(const v1::Alert& alert) {
   return rule_word(alert.rule()) + "/" + alert.subject();
 }

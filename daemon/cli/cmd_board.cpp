@@ -5,9 +5,11 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/ids.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/json.h"
+#include "cli/lab_view.h"
 #include "cli/labels.h"
 #include "cli/lookup.h"
 #include "odt/api/v1/services.pb.h"
@@ -56,10 +58,10 @@ Status list(Context& context, const std::string& filter) {
     context.print_json(out);
     return {};
   }
-  Table table({"NAME", "STATUS", "SEEN", "CORE", "RAM", "PLACE", "LABELS", "LINK", "UID"});
+  Table table({"NAME", "STATUS", "SEEN", "CORE", "RAM", "PLACE", "FOR", "LABELS", "LINK", "UID"});
   for (const auto& b : boards)
     table.add({b.name(), status_word(b.status()), ago_text(b.last_seen_time_us(), now_us()),
-               b.core(), size_text(b.ram_bytes()), b.place().empty() ? "-" : b.place(),
+               b.core(), size_text(b.ram_bytes()), b.place().empty() ? "-" : b.place(), use_text(b),
                labels_text(b), b.link().endpoint().empty() ? "-" : b.link().endpoint(),
                hex(b.uid())});
   context.print(table);
@@ -86,6 +88,7 @@ Status show(Context& context, const std::string& word) {
                                     ", batch up to ", b.max_batch())});
   table.add({"place", b.place().empty() ? "-" : b.place()});
   table.add({"labels", labels_text(b)});
+  for (auto& row : lab_rows(b)) table.add(std::move(row));
   table.add({"model", names.model(b.model_hash())});
   table.add({"run", b.run_id().empty() ? "-" : hex(b.run_id())});
   table.add({"last reset", absl::StrCat(b.reset_reason(), ", boots seen ", b.boots_seen())});
@@ -251,6 +254,7 @@ void add_board(CLI::App& app, Context& context) {
   verb("erase", "Forget what the board's non-volatile memory holds", [&context, word] {
     return nvm<v1::EraseBoardNvmResponse>(context, *word, v1::EraseBoardNvmRequest());
   });
+  add_lab(*board, context);
   verb("forget", "Forget an offline board; its runs stay", [&context, word] {
     return simple<v1::DeleteBoardResponse>(context, *word, v1::DeleteBoardRequest(), "forgotten");
   });

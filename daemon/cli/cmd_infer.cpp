@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -51,12 +52,33 @@ Result<std::vector<float>> read_row(const std::string& path, std::uint32_t row) 
   return out;
 }
 
+bool is_picture_or_sound(const std::string& path) {
+  std::string end = path.substr(path.size() < 4 ? 0 : path.size() - 4);
+  for (char& c : end) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return end == ".png" || end == ".wav";
+}
+
+Result<std::string> read_whole(const std::string& path) {
+  constexpr std::size_t kMost = 1u << 20;  // of a request
+  std::ifstream in(path, std::ios::binary);
+  std::string out(kMost + 1, '\0');
+  if (!in) return absl::NotFoundError(clean(path) + ": cannot be opened");
+  in.read(out.data(), static_cast<std::streamsize>(out.size()));
+  out.resize(static_cast<std::size_t>(in.gcount()));
+  if (out.empty()) return absl::InvalidArgumentError(clean(path) + ": is empty");
+  if (out.size() > kMost)
+    return absl::InvalidArgumentError(clean(path) + ": is larger than 1 MiB; import it as data");
+  return out;
+}
+
 // One sample that is in no dataset.
 Status infer_by_hand(Context& context, const InferOptions& o, const v1::Board& board) {
   v1::InferRequest request;
   request.set_board_uid(board.uid());
   std::vector<float> values = o.values;
-  if (!o.file.empty()) {
+  if (is_picture_or_sound(o.file)) {
+    ODT_ASSIGN(*request.mutable_file(), read_whole(o.file));
+  } else if (!o.file.empty()) {
     ODT_ASSIGN(values, read_row(o.file, o.row));
   }
   request.mutable_values()->Add(values.begin(), values.end());
@@ -175,7 +197,9 @@ void add_infer(CLI::App& app, Context& context) {
   verb->add_option("--data", o->data, "Name, or beginning of the id");
   verb->add_option("--values", o->values, "One sample by hand: source values in the model's order")
       ->delimiter(',');
-  verb->add_option("--file", o->file, "The same from a line of a text file, e.g. CSV");
+  verb->add_option("--file", o->file,
+                   "The same from a file: a picture (.png), sound (.wav), or a line of "
+                   "numbers, e.g. CSV");
   verb->add_option("--row", o->row, "That line, from 0 (0)");
   verb->add_option("--split", o->split, "Which samples")
       ->check(CLI::IsMember({"train", "heldout", "test"}));

@@ -57,12 +57,13 @@ Status show_queues(Context& context, const std::string& word) {
   for (const auto& queue : response.queues()) {
     context.say(names.board(queue.board_uid()) + ": " + holder_text(queue));
     if (queue.runs().empty()) continue;
-    Table table({"", "RUN", "STATE", "PRIORITY", "ENDS", "NAME"});
+    Table table({"", "RUN", "STATE", "PRIORITY", "ENDS", "NAME", "WHY"});
     for (int i = 0; i < queue.runs_size(); ++i) {
       const v1::Run& run = queue.runs(i);
       table.add({std::to_string(i), hex(run.id()).substr(0, 16), state_word(run.state()),
                  std::to_string(run.priority()),
-                 run.eta_time_us() == 0 ? "-" : clock_text(run.eta_time_us()), run.spec().name()});
+                 run.eta_time_us() == 0 ? "-" : clock_text(run.eta_time_us()), run.spec().name(),
+                 run.state() == v1::RUN_STATE_QUEUED ? run.reason().text() : ""});
     }
     context.print(table);
   }
@@ -101,6 +102,9 @@ Status stop_all(Context& context, bool cancel) {
   if (context.json) context.print_json(response);
   ODT_ASSIGN(const Names names, Names::read(context));
   int open = 0;
+  for (const auto& id : response.campaigns())
+    context.say("campaign " + hex(id).substr(0, 16) +
+                (cancel ? " is cancelled" : " is paused; odtctl campaign resume goes on with it"));
   Table table({"RUN", "BOARD", "BOARD TOLD", "WHY NOT"});
   for (const auto& run : response.runs()) {
     if (!run.told()) ++open;
@@ -109,6 +113,8 @@ Status stop_all(Context& context, bool cancel) {
   }
   if (!response.runs().empty()) context.print(table);
   context.say(absl::StrCat(response.runs_size(), cancel ? " runs cancelled, " : " runs paused, ",
+                           response.campaigns_size(),
+                           cancel ? " campaigns cancelled, " : " campaigns paused, ",
                            response.evaluations(), " evaluations ended, ", response.boards_told(),
                            " boards told, ", response.boards_silent(), " silent"));
   if (open == 0 && response.boards_silent() == 0) return {};

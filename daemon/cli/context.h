@@ -33,6 +33,7 @@ class Context {
 
   Io io;
   std::string address_given;  // --address
+  std::string owner;          // --owner, else $ODT_OWNER
   bool json = false;
   int timeout_s = 30;
   Interrupt interrupt;
@@ -51,14 +52,19 @@ class Context {
   void print(const Table& table);
   void print_json(const nlohmann::ordered_json& value);
   void print_json(const google::protobuf::Message& message);
+  // For a call that may take longer than --timeout says.
+  void answer_within(int seconds);
   // A note beside the result.
   void note(const std::string& line);
   // Progress that a terminal overwrites; elsewhere a line every 5 s (base/progress_line.h).
   void progress(const std::string& line);
   void progress_bar(std::uint32_t permille, const std::string& message);
   void end_progress();
+  // Who read the output has closed it: the command ends as if interrupted.
+  bool reader_gone() const;
 
  private:
+  void written();
   std::unique_ptr<Client> client_;
   ProgressLine progress_;
 };

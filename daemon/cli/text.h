@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+
 // Words and figures for people. Nothing here knows the API.
 namespace odt::cli {
 
@@ -38,6 +40,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 std::vector<std::string> near_words(std::string_view word, const std::vector<std::string>& words);
 // " Did you mean 'x' or 'y'?" or nothing.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& words);
+
+// "90s", "30m", "2h", "7d" in microseconds, at most 366 days. Errors: INVALID_ARGUMENT.
+Result<std::int64_t> parse_duration(const std::string& text);
 
 // Columns seen by people: cells of one column begin below each other.
 class Table {

@@ -43,6 +43,8 @@ struct FleetOptions {
   session::LinkOptions link;      // host_id is set from the store's gateway id
   std::string version;            // of odtd; boards of another are warned of; empty: not judged
   link::TlsFiles tls;             // for "tls:" of all kinds
+  // Adds to each board of a view what others know of it; empty: nothing.
+  std::function<void(model::Board&)> complete;
   std::chrono::milliseconds view_interval{200};
   std::chrono::milliseconds rescan_interval{2000};
   std::chrono::milliseconds probe_time{1000};  // for the old board of a duplicate uid

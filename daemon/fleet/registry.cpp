@@ -10,7 +10,6 @@ namespace odt::fleet {
 namespace {
 
 using std::chrono::steady_clock;
-constexpr std::size_t kMaxLabels = 64;                    // of one board
 constexpr std::chrono::milliseconds kCountersEvery{500};  // where steps are all that moves
 
 template <typename T>
@@ -268,7 +267,8 @@ bool Registry::name_taken(const std::string& name, const BoardUid& except) const
 }
 
 asio::awaitable<Result<model::Board>> Registry::put_board(model::Board value, std::string actor,
-                                                          Uuid command_id, std::string request_id) {
+                                                          Uuid command_id, std::string request_id,
+                                                          std::vector<store::Change> extra) {
   const auto self = shared_from_this();
   store::Batch batch;
   batch.actor = std::move(actor);
@@ -279,6 +279,7 @@ asio::awaitable<Result<model::Board>> Registry::put_board(model::Board value, st
   }
   value.link = {};
   batch.changes.push_back(store::PutBoard{std::move(value)});
+  for (auto& change : extra) batch.changes.push_back(std::move(change));
   // The row's own etag is checked only where a caller asked for it (edit).
   auto events = co_await control_.commit(std::move(batch));
   if (!events.ok()) co_return events.status();
@@ -313,47 +314,6 @@ asio::awaitable<void> Registry::board_down(BoardUid uid, std::uint64_t generatio
     entry.board.meta = stored->meta;
   else
     log(4, "board " + entry.board.name + ": " + stored.status().ToString());
-}
-
-asio::awaitable<Result<model::Board>> Registry::edit(CallContext ctx, BoardUid uid,
-                                                     BoardEdit edit) {
-  const auto self = shared_from_this();
-  auto guard = co_await board_writes_.lock();
-  const auto it = boards_.find(uid);
-  if (it == boards_.end() || !it->second.stored)
-    co_return absl::NotFoundError("board " + uid.hex() + " is not known");
-  model::Board value = it->second.board;
-  if (edit.name) {
-    const std::string& name = *edit.name;
-    if (name.empty() || name.size() > 64 || sanitize_name(name, 64) != name)
-      co_return absl::InvalidArgumentError(
-          "name: 1 to 64 letters, digits, '.', '_' or '-' are allowed");
-    if (name_taken(name, uid))
-      co_return absl::AlreadyExistsError("name '" + name + "' belongs to another board");
-    value.name = name;
-  }
-  if (edit.place) value.place = edit.place->substr(0, 128);
-  for (const auto& [key, text] : edit.set_labels) {
-    if (key.empty() || key.size() > 64 || text.size() > 256)
-      co_return absl::InvalidArgumentError("label: key of 1 to 64, value of at most 256 bytes");
-    value.labels[key] = text;
-  }
-  for (const auto& key : edit.remove_labels) value.labels.erase(key);
-  if (value.labels.size() > kMaxLabels)
-    co_return absl::InvalidArgumentError("labels: the board would have " +
-                                         std::to_string(value.labels.size()) + "; limit " +
-                                         std::to_string(kMaxLabels));
-  value.meta.etag = edit.etag;
-  value.status = it->second.session ? model::BoardStatus::kOnline : model::BoardStatus::kOffline;
-  auto stored = co_await put_board(value, ctx.actor, ctx.command_id, ctx.request_id);
-  if (!stored.ok()) co_return stored.status();
-  BoardEntry& entry = boards_[uid];
-  entry.board.name = value.name;
-  entry.board.place = value.place;
-  entry.board.labels = value.labels;
-  entry.board.meta = stored->meta;
-  publish_view();
-  co_return live(entry);
 }
 
 asio::awaitable<Status> Registry::forget(CallContext ctx, BoardUid uid) {
@@ -459,6 +419,8 @@ model::Board Registry::live(const BoardEntry& entry) const {
     board.link.endpoint = entry.endpoint;
   }
   board.link.session_count = entry.session_count;
+  if (!board.reservation.active(clock_.now_us())) board.reservation = {};
+  if (options_.complete) options_.complete(board);
   return board;
 }
 

@@ -61,8 +61,16 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   std::shared_ptr<session::BoardSession> session(const BoardUid& uid) const;  // null: offline
   const model::Board* find(const BoardUid& uid) const;                        // null: unknown
 
-  // Errors: NOT_FOUND, ABORTED (etag), ALREADY_EXISTS (name), INVALID_ARGUMENT.
+  // Errors: NOT_FOUND, ABORTED (etag), ALREADY_EXISTS (name, place), INVALID_ARGUMENT.
   asio::awaitable<Result<model::Board>> edit(CallContext ctx, BoardUid uid, BoardEdit edit);
+  // Changes boards in one commit. edit: what is stored of a board but name and uid, and changes
+  // that go with it; an error leaves everything as it is. Errors: NOT_FOUND, edit's, the store's.
+  using Edit =
+      std::function<Result<std::vector<store::Change>>(const std::vector<model::Board*>& boards)>;
+  asio::awaitable<Result<std::vector<model::Board>>> change(CallContext ctx,
+                                                            std::vector<BoardUid> boards,
+                                                            Edit edit);
+  std::vector<BoardUid> reserved() const;
   // Errors: NOT_FOUND, FAILED_PRECONDITION (online or with an active run).
   asio::awaitable<Status> forget(CallContext ctx, BoardUid uid);
   // A board that the store has again; nothing where it is known.
@@ -76,6 +84,8 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   void rescan();
   // A view now: who has just changed something finds it in the next list.
   void publish_view();
+  // Something that FleetOptions::complete adds has changed.
+  void touch() { dirty_ = true; }
 
   // What the run layer learns; live, stored with the next transition.
   void note_state(const BoardUid& uid, const model::DeviceState& state);
@@ -128,11 +138,13 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   asio::awaitable<void> warn(std::string endpoint, model::Reason reason, BoardUid uid);
   asio::awaitable<void> board_down(BoardUid uid, std::uint64_t generation, Status why);
   asio::awaitable<Result<model::Board>> put_board(model::Board value, std::string actor,
-                                                  Uuid command_id, std::string request_id);
+                                                  Uuid command_id, std::string request_id,
+                                                  std::vector<store::Change> extra = {});
   void add_stored(model::Board board);
   void apply_hello(BoardEntry& entry, const model::HelloInfo& hello);
   std::string free_name(const model::HelloInfo& hello) const;
   bool name_taken(const std::string& name, const BoardUid& except) const;
+  Status check_place(const std::string& place, const BoardUid& except) const;
   model::Board live(const BoardEntry& entry) const;
 
   void start_runner(PortEntry& entry);

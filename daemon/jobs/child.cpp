@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kMaxLine = 64 * 1024, kMaxError = 2000;
 constexpr int kLookEvery_ms = 50;
+constexpr auto kDrainKilled = std::chrono::milliseconds(500);
+constexpr auto kDrainEnded = std::chrono::seconds(10);
 
 struct Pipe {
   int fd[2] = {-1, -1};
@@ -35,7 +37,7 @@ void limit(int what, rlim_t value) {
 }
 
 // In the child between fork and exec: only async-signal-safe calls.
-[[noreturn]] void become(const ChildSpec& spec, pid_t parent, int out, int err) {
+[[noreturn]] void become(const ChildSpec& spec, char* const* argv, pid_t parent, int out, int err) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);
   ::setpgid(0, 0);
@@ -48,8 +50,7 @@ void limit(int what, rlim_t value) {
   if (spec.memory_limit_bytes > 0) limit(RLIMIT_AS, spec.memory_limit_bytes);
   limit(RLIMIT_CPU, static_cast<rlim_t>(spec.deadline.count()));
   limit(RLIMIT_CORE, 0);
-  const char* argv[] = {spec.program.c_str(), spec.argument.c_str(), nullptr};
-  ::execv(argv[0], const_cast<char* const*>(argv));
+  ::execv(argv[0], argv);
   ::_exit(127);
 }
 
@@ -77,21 +78,37 @@ void keep_tail(std::string& tail, const char* data, std::size_t n) {
   if (tail.size() > kMaxError) tail.erase(0, tail.size() - kMaxError);
 }
 
+bool has_ended(pid_t pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid;
+}
+
 // Reads both pipes until they end. True: killed, with `end` saying why.
 bool pump(const ChildSpec& spec, pid_t pid, int out, int err, const std::atomic<bool>& stop,
           Lines& lines, ChildEnd& end) {
   const auto until = std::chrono::steady_clock::now() + spec.deadline;
   struct pollfd fds[2] = {{out, POLLIN, 0}, {err, POLLIN, 0}};
   bool killed = false;
+  bool over = false;  // it has ended, or was killed: until `leave` for what it has said
+  std::chrono::steady_clock::time_point leave;
   while (fds[0].fd >= 0 || fds[1].fd >= 0) {
-    const bool late = std::chrono::steady_clock::now() >= until;
+    const auto now = std::chrono::steady_clock::now();
+    if (over && now >= leave) break;
+    if (!over && (killed || has_ended(pid))) {
+      over = true;
+      leave = now + (killed ? kDrainKilled : kDrainEnded);
+    }
+    const bool late = now >= until;
     if (!killed && (late || stop.load())) {
       ::kill(-pid, SIGKILL);
       ::kill(pid, SIGKILL);
       end.kind = stop.load() ? ChildEnd::Kind::kStopped : ChildEnd::Kind::kDeadline;
       killed = true;
     }
-    if (::poll(fds, 2, kLookEvery_ms) < 0 && errno != EINTR) break;
+    const int ready = ::poll(fds, 2, kLookEvery_ms);
+    if (ready < 0 && errno != EINTR) break;
+    if (ready == 0 && over) break;
     for (int n = 0; n < 2; ++n) {
       if (fds[n].fd < 0 || fds[n].revents == 0) continue;
       char buffer[4096];
@@ -115,10 +132,15 @@ Result<ChildEnd> run_child(const ChildSpec& spec, const std::atomic<bool>& stop,
   Pipe out, err;
   if (!out.open() || !err.open())
     return absl::InternalError(std::string("cannot make a pipe: ") + ::strerror(errno));
+  std::vector<char*> argv{const_cast<char*>(spec.program.c_str())};
+  if (!spec.argument.empty() || !spec.more.empty())
+    argv.push_back(const_cast<char*>(spec.argument.c_str()));
+  for (const auto& argument : spec.more) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return absl::InternalError(std::string("cannot fork: ") + ::strerror(errno));
-  if (pid == 0) become(spec, parent, out.fd[1], err.fd[1]);
+  if (pid == 0) become(spec, argv.data(), parent, out.fd[1], err.fd[1]);
   out.close_end(1);
   err.close_end(1);
   Lines lines(on_line);

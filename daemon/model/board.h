@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model/common.h"
+#include "model/lab.h"
 
 namespace odt::model {
 
@@ -56,6 +57,10 @@ struct Board {
   std::uint32_t boots_seen = 0;
   LinkStats link;  // live only
   Lease lease;     // live only
+  Reservation reservation;
+  Maintenance maintenance;
+  Hash target_snapshot;
+  BoardPower power;
   Meta meta;
 };
 

@@ -124,6 +124,7 @@ struct Campaign {
   TwinResult twin;
   std::uint64_t board_us = 0;
   std::int64_t start_time_us = 0, end_time_us = 0;
+  std::string owner;  // of its runs
   Meta meta;
 };
 

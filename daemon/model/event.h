@@ -21,9 +21,9 @@ struct Warning {
   Uuid run_id;
 };
 
-using EventBody =
-    std::variant<Board, Port, Model, Dataset, Snapshot, Run, RunEvent, EpochResult, Job, Evaluation,
-                 Deleted, Warning, Campaign, CampaignEvent, Alert, Setting, AlertSettings>;
+using EventBody = std::variant<Board, Port, Model, Dataset, Snapshot, Run, RunEvent, EpochResult,
+                               Job, Evaluation, Deleted, Warning, Campaign, CampaignEvent, Alert,
+                               Setting, AlertSettings, LabEvent>;
 
 // A durable change, numbered by the commit that made it durable.
 struct Event {

@@ -180,7 +180,9 @@ struct Run {
   std::vector<Reason> warnings;
   std::vector<RunSetting> settings;  // of spec, what came from the settings
   bool pinned = false;               // its raw telemetry stays whatever room is left
+  std::string owner;                 // whom it is for; empty: meta.created_by
   Meta meta;
+  const std::string& whose() const { return owner.empty() ? meta.created_by : owner; }
 };
 
 struct RunEvent {

@@ -8,6 +8,7 @@
 #include "store/alert_fields.h"
 #include "store/body_fields.h"
 #include "store/campaign_fields.h"
+#include "store/lab_fields.h"
 
 namespace odt::store {
 namespace {
@@ -243,6 +244,7 @@ ODT_STORE_BODY(model::CampaignRound)
 ODT_STORE_BODY(model::Alert)
 ODT_STORE_BODY(model::AlertSettings)
 ODT_STORE_BODY(model::Setting)
+ODT_STORE_BODY(model::LabEvent)
 #undef ODT_STORE_BODY
 
 }  // namespace odt::store

@@ -14,7 +14,7 @@ inline constexpr int kBodyVersion = 1;
 
 // T: Board, Port, Model, Dataset, DerivedSamples, Snapshot, Evaluation, Job, Upload, Run, RunEvent,
 // EpochResult, Warning, BoardCommand, Campaign, CampaignEvent, CampaignUnit, CampaignRound,
-// Alert, AlertSettings, Setting of odt::model; TrashRecord.
+// Alert, AlertSettings, Setting, LabEvent of odt::model; TrashRecord.
 template <typename T>
 std::string to_body(const T& value);
 // Errors: DATA_LOSS (not JSON, wrong type or range of a field).

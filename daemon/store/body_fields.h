@@ -75,6 +75,10 @@ void fields(V& f, model::Board& v) {
   f("nvm_sequence", v.nvm_sequence);
   f("nvm_step", v.nvm_step);
   f("restored", v.restored);
+  f("reservation", v.reservation);
+  f("maintenance", v.maintenance);
+  f("target_snapshot", v.target_snapshot);
+  f("power_last_us", v.power.last_us);
   f("meta", v.meta);
 }
 template <typename V>
@@ -371,6 +375,7 @@ void fields(V& f, model::Run& v) {
   f("guard_verdict", v.guard_verdict);
   f("verdict_text", v.verdict_text);
   f("warnings", v.warnings);
+  f("owner", v.owner);
   f("meta", v.meta);
 }
 template <typename V>

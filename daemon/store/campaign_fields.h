@@ -92,6 +92,7 @@ void fields(V& f, model::Campaign& v) {
   f("board_us", v.board_us);
   f("start_time_us", v.start_time_us);
   f("end_time_us", v.end_time_us);
+  f("owner", v.owner);
   f("meta", v.meta);
 }
 template <typename V>

@@ -191,6 +191,26 @@ Status ControlEngine::apply(Transaction& tx, const AppendWarning& c) {
   return append(tx, Kind::kWarning, key, c.value);
 }
 
+Status ControlEngine::apply(Transaction& tx, const AppendLabEvent& c) {
+  ODT_TRY(require_key(c.value.board, "lab event"));
+  const std::string prefix = lab_event_prefix(c.value.board);
+  ODT_ASSIGN(const std::vector<Row> last, rows_->with_prefix(Kind::kLabEvent, prefix, true));
+  model::LabEvent event = c.value;
+  event.seq = 1;
+  if (!last.empty()) {
+    ODT_ASSIGN(const auto before, from_body<model::LabEvent>(last.back().body));
+    event.seq = before.seq + 1;
+  }
+  event.time_us = tx.time_us;
+  event.actor = tx.batch.actor;
+  event.command_id = tx.batch.command_id;
+  if (event.seq > kLabEventsKept)
+    ODT_TRY(rows_->erase(Kind::kLabEvent, prefix + big_endian(event.seq - kLabEventsKept, 4)));
+  const std::string key = prefix + big_endian(event.seq, 4);
+  ODT_TRY(put_record(Kind::kLabEvent, key, event));
+  return append(tx, Kind::kLabEvent, key, std::move(event));
+}
+
 Status ControlEngine::apply(Transaction&, const PutCommand& c) {
   ODT_TRY(require_key(c.value.id, "command"));
   const bool open = c.value.state != model::CommandState::kDone;

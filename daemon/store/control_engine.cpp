@@ -193,6 +193,10 @@ Result<model::Upload> ControlEngine::upload(const Uuid& id) {
   return get<model::Upload>(Kind::kUpload, id.str(), "upload");
 }
 
+Result<std::vector<model::LabEvent>> ControlEngine::lab_events(const BoardUid& uid) {
+  return all<model::LabEvent>(rows_->with_prefix(Kind::kLabEvent, lab_event_prefix(uid), false));
+}
+
 Result<std::vector<model::BoardCommand>> ControlEngine::open_commands(const BoardUid& uid) {
   ODT_ASSIGN(std::vector<model::BoardCommand> commands,
              all<model::BoardCommand>(rows_->active(Kind::kCommand)));
@@ -257,6 +261,8 @@ Result<model::EventBody> ControlEngine::body_of(const EventRow& event) {
     // A run, or a record of one that was purged.
     if (event.kind == Kind::kRun || event.kind == Kind::kRunEvent || event.kind == Kind::kEpoch)
       return model::Deleted{"run", event.key.substr(0, Uuid().str().size())};
+    if (event.kind == Kind::kLabEvent)  // too old to be kept
+      return model::Deleted{"lab_event", event.key};
     return absl::DataLossError(
         absl::StrCat("control.db: event ", event.seq, " refers to a record that is not there"));
   }
@@ -295,6 +301,8 @@ Result<model::EventBody> ControlEngine::body_of(const EventRow& event) {
       return read(model::AlertSettings());
     case Kind::kScopedSetting:
       return read(model::Setting());
+    case Kind::kLabEvent:
+      return read(model::LabEvent());
     case Kind::kWarning:
       return read(model::Warning());
     default:

@@ -56,6 +56,7 @@ class ControlEngine : public ControlStore {
   Result<model::AlertSettings> alert_settings() override;
   Result<Page<model::Setting>> scoped_settings(const ListQuery& q) override;
   Result<model::Setting> scoped_setting(const model::Setting& which) override;
+  Result<std::vector<model::LabEvent>> lab_events(const BoardUid& uid) override;
   Result<std::vector<model::BoardCommand>> open_commands(const BoardUid& uid) override;
   Result<model::Upload> upload(const Uuid& id) override;
   Result<std::string> setting(const std::string& key) override;
@@ -143,6 +144,7 @@ class ControlEngine : public ControlStore {
   Status apply(Transaction& tx, const PutAlert& c);
   Status apply(Transaction& tx, const PutAlertSettings& c);
   Status apply(Transaction& tx, const PutScopedSetting& c);
+  Status apply(Transaction& tx, const AppendLabEvent& c);
 
   // Numbers and completes a record of a state change, and stores it under its parent's key.
   template <typename E>

@@ -29,6 +29,10 @@ inline std::string setting_key(const model::Setting& v) {
   const bool board = v.scope == model::SettingScope::kBoard;
   return static_cast<char>(v.scope) + (board ? v.board.str() : v.target) + '\0' + v.key;
 }
+// Uids differ in length: none of them is the beginning of another's.
+inline std::string lab_event_prefix(const BoardUid& board) {
+  return static_cast<char>(board.str().size()) + board.str();
+}
 inline constexpr char kAlertSettingsKey[] = "alerts";
 inline std::string derived_key(const Hash& content, const Hash& model) {
   return content.str() + model.str();

@@ -106,6 +106,11 @@ struct PutAlertSettings {
 struct PutScopedSetting {
   model::Setting value;
 };
+// The newest kLabEventsKept of a board stay; seq, time and actor are set here.
+struct AppendLabEvent {
+  model::LabEvent value;
+};
+inline constexpr std::uint32_t kLabEventsKept = 1000;
 struct PutSetting {
   std::string key, value;
 };  // no event
@@ -147,7 +152,7 @@ using Change =
                  TransitionRun, UpdateRun, CreateRun, AppendEpoch, AppendWarning, PutCommand,
                  PutDerived, PutUpload, PutSetting, Delete, Trash, Untrash, Purge, CreateCampaign,
                  TransitionCampaign, UpdateCampaign, PutCampaignUnit, PutCampaignRound, PutAlert,
-                 PutAlertSettings, PutScopedSetting>;
+                 PutAlertSettings, PutScopedSetting, AppendLabEvent>;
 
 // Key of a setting by scope for Delete and model::Deleted.
 std::string scoped_setting_key(const model::Setting& which);
@@ -221,6 +226,7 @@ class ControlStore {
   // By scope, target, key.
   virtual Result<Page<model::Setting>> scoped_settings(const ListQuery& q) = 0;
   virtual Result<model::Setting> scoped_setting(const model::Setting& which) = 0;
+  virtual Result<std::vector<model::LabEvent>> lab_events(const BoardUid& uid) = 0;  // oldest first
   virtual Result<std::vector<model::BoardCommand>> open_commands(
       const BoardUid& uid) = 0;  // intent, sent, unknown
   virtual Result<model::Upload> upload(const Uuid& id) = 0;

@@ -209,6 +209,10 @@ Status ControlEngine::hanging_on(const TrashKind& kind, const std::string& key,
     ODT_TRY(add(Kind::kRunEvent, key, {}));
     return add(Kind::kEpoch, key, {});
   }
+  if (kind.kind == Kind::kBoard) {
+    ODT_ASSIGN(const BoardUid uid, BoardUid::from_bytes(key));
+    return add(Kind::kLabEvent, lab_event_prefix(uid), {});
+  }
   if (kind.kind == Kind::kModel) return add(Kind::kDerived, {}, key);
   if (kind.kind == Kind::kDataset) {
     ODT_ASSIGN(const model::Dataset dataset, from_body<model::Dataset>(record.body));

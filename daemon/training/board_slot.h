@@ -24,6 +24,16 @@ struct BoardSlot {
   // The job that step frames of this session belong to.
   Uuid job_run;
   std::uint32_t job_attempt = 0;
+  // Lab life, by the steady clock: a reservation ends by it too, whatever the host's clock does.
+  using Steady = std::chrono::steady_clock::time_point;
+  struct Reserved {
+    model::Reservation what;
+    Steady until;
+  };
+  std::optional<Reserved> reserved;
+  std::optional<Steady> away_since;  // wanted, and not in session
+  std::optional<Steady> powered;     // begun last by this odtd
+  bool frozen = false;               // put out of its lease: nothing but its power is left
 
   Session live_session() const { return session && session->alive() ? session : nullptr; }
 };

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/call.h"
+#include "lab/power.h"
+#include "lab/rules.h"
 #include "model/device.h"
 #include "model/event.h"
 
@@ -26,6 +28,7 @@ class FleetControl {
  public:
   virtual ~FleetControl() = default;
 
+  // Never null; without boards before the first view.
   virtual std::shared_ptr<const FleetView> view() const = 0;
   // One of this moment: a board that has just come is in it. On the links thread only.
   virtual std::shared_ptr<const FleetView> view_now() = 0;
@@ -46,6 +49,29 @@ class FleetControl {
   virtual void identify_board(CallContext ctx, BoardUid uid, std::uint32_t seconds,
                               Done<bool> done) = 0;
   virtual void reset_board(CallContext ctx, BoardUid uid, Done<bool> done) = 0;
+  // Lab life (lab/rules.h); done: the board, or the old one and the new one. Errors: NOT_FOUND,
+  // those of the rules, of Replace FAILED_PRECONDITION BOARD_HAS_RUN (the old one).
+  using Reserve = lab::ReserveAsk;
+  struct Extend {
+    std::uint32_t duration_s = 0;
+  };
+  struct Release {
+    bool take_over = false;
+  };
+  struct Maintain {
+    bool on = false;
+    std::string note;
+  };
+  struct ReplaceBy {
+    BoardUid by;
+  };
+  using LabAct = std::variant<Reserve, Extend, Release, Maintain, ReplaceBy>;
+  virtual void lab(CallContext ctx, BoardUid uid, LabAct act,
+                   Done<std::vector<model::Board>> done) = 0;
+  // The command of the board's profile, to its end; one that fails is an answer. Errors: NOT_FOUND,
+  // FAILED_PRECONDITION (NO_POWER_PROFILE, POWER_BUSY, BOARD_RESERVED).
+  virtual void power_cycle(CallContext ctx, BoardUid uid, Done<model::PowerResult> done) = 0;
+  virtual const std::vector<lab::PowerProfile>& power_profiles() const = 0;
   // The board's non-volatile memory; done: what it holds then. Commit: what the board holds now,
   // also of a run under way. Errors: NOT_FOUND, UNAVAILABLE (away), FAILED_PRECONDITION (it has
   // none, nothing to commit), RESOURCE_EXHAUSTED (bytes wanted, bytes of a slot), DATA_LOSS.

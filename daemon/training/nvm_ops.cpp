@@ -95,16 +95,12 @@ asio::awaitable<Result<model::NvmInfo>> Orchestrator::Impl::board_nvm(
   co_await command.settle(info.status());
   if (!info.ok()) co_return info;
   env_->registry->note_commit(uid, info->sequence, info->step);
-  store::Batch batch;
-  batch.actor = ctx.actor;
-  batch.command_id = ctx.command_id;
-  batch.request_id = ctx.request_id;
-  batch.response = uid.str();
-  model::Board value = *env_->registry->find(uid);
-  value.meta.etag = 0;
-  batch.changes.push_back(store::PutBoard{std::move(value)});
-  auto events = co_await env_->control.commit(std::move(batch));
-  if (!events.ok()) co_return events.status();
+  std::vector<BoardUid> boards(1, uid);
+  fleet::Registry::Edit nothing = [](const auto&) -> Result<std::vector<store::Change>> {
+    return std::vector<store::Change>{};
+  };
+  auto stored = co_await env_->registry->change(ctx, std::move(boards), std::move(nothing));
+  if (!stored.ok()) co_return stored.status();
   co_return info;
 }
 

@@ -15,9 +15,11 @@ Orchestrator::Impl::Impl(std::shared_ptr<Env> env, fleet::FleetOptions fleet)
       fleet_options_(std::move(fleet)),
       ended_(env_->io),
       lease_watch_(env_->io),
+      lab_tick_(env_->io),
       view_(std::make_shared<FleetView>()) {}
 
 Status Orchestrator::Impl::start() {
+  if (!power_.empty()) fleet_options_.complete = [this](model::Board& board) { add_power(board); };
   env_->registry = std::make_shared<fleet::Registry>(env_->io, env_->clock, env_->control,
                                                      fleet_options_, *this, env_->log);
   ODT_TRY(env_->registry->load());
@@ -31,6 +33,7 @@ Status Orchestrator::Impl::start() {
     };
     self->adopt_runs(std::move(runs));
     asio::co_spawn(self->env_->io, self->watch_leases(), fleet::Detached{});
+    asio::co_spawn(self->env_->io, self->lab_loop(), fleet::Detached{});
     if (self->retention_)
       asio::co_spawn(self->env_->io, self->prune_loop(*self->retention_), fleet::Detached{});
     self->env_->registry->start();
@@ -42,6 +45,8 @@ asio::awaitable<void> Orchestrator::Impl::stop(std::function<void()> done) {
   const auto self = shared_from_this();
   env_->stopping = true;
   lease_watch_.notify();
+  lab_tick_.notify();
+  power_runner_.stop();
   for (auto& [uid, slot] : slots_) slot->signal.notify();
   if (env_->registry) co_await env_->registry->stop();
   for (auto& [uid, slot] : slots_) {
@@ -86,6 +91,15 @@ void Orchestrator::Impl::pump(BoardSlot& board) {
     const bool waits =
         task->run().state == RunState::kQueued && task->run().desired == model::Desired::kPause;
     if (waits) continue;
+    if (const model::Board* known = env_->registry->find(board.uid);
+        known != nullptr && task->run().state == RunState::kQueued) {
+      model::Reason why = lab::hold(*known, task->run(), env_->clock.now_us());
+      if (!why.code.empty()) {
+        if (task->held_by != why)
+          asio::co_spawn(env_->io, tell_held(task, std::move(why)), fleet::Detached{});
+        continue;
+      }
+    }
     board.active = task;
     env_->registry->set_active_run(board.uid, task->id());
     asio::co_spawn(env_->io, run_to_end(board, task), fleet::Detached{});
@@ -97,6 +111,11 @@ asio::awaitable<void> Orchestrator::Impl::run_to_end(BoardSlot& board,
                                                      std::shared_ptr<RunTask> task) {
   const auto self = shared_from_this();
   ++active_coroutines_;
+  if (lab::is_hold(task->run().reason)) {
+    model::Reason nothing;
+    auto told = co_await task->set_held(std::move(nothing));
+    if (!told.ok()) env_->say(4, "store: " + told.ToString());
+  }
   co_await task->main();
   --active_coroutines_;
   ended_.notify();
@@ -128,6 +147,7 @@ std::shared_ptr<RunTask> Orchestrator::Impl::find_task(const Uuid& run) {
 void Orchestrator::Impl::on_board_up(const BoardUid& uid, Session session) {
   BoardSlot& board = slot(uid);
   board.session = session;
+  board.frozen = false;
   board.job_run = session->hello().run_id;
   board.job_attempt = session->hello().attempt;
   if (board.active)
@@ -281,7 +301,8 @@ asio::awaitable<Result<bool>> Orchestrator::Impl::delete_board(CallContext ctx, 
   auto before = co_await seen(ctx);
   if (!before.ok()) co_return before.status();
   if (!before->empty()) co_return true;
-  auto free = require_free(uid);
+  auto free = free_for(ctx, uid);
+  if (free.ok()) free = require_free(uid);
   if (!free.ok() && env_->registry->find(uid) != nullptr) co_return free;
   auto done = co_await env_->registry->forget(ctx, uid);
   if (!done.ok()) co_return done;

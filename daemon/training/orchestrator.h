@@ -23,6 +23,8 @@ struct OrchestratorOptions {
   RetentionRules retention;
   bool prune = false;                              // by itself, once an hour
   std::function<std::uint64_t()> disk_free;        // bytes where the data are; empty: not known
+  std::vector<lab::PowerProfile> power;            // lab::check_profiles() has passed them
+  std::chrono::seconds power_pause{600};           // between two automatic power cycles of a board
   std::chrono::milliseconds cancel_grace{10'000};  // then a cancelled run's session is closed
   // One line per thing worth a log (level as spdlog); any thread. Empty: no log.
   std::function<void(int level, const std::string& text)> log;
@@ -61,6 +63,10 @@ class Orchestrator final : public FleetControl {
   void read_window(CallContext ctx, BoardUid uid, std::uint32_t id,
                    Done<WindowValues> done) override;
   void reset_board(CallContext ctx, BoardUid uid, Done<bool> done) override;
+  void lab(CallContext ctx, BoardUid uid, LabAct act,
+           Done<std::vector<model::Board>> done) override;
+  void power_cycle(CallContext ctx, BoardUid uid, Done<model::PowerResult> done) override;
+  const std::vector<lab::PowerProfile>& power_profiles() const override;
   void board_nvm(CallContext ctx, BoardUid uid, NvmAction action,
                  Done<model::NvmInfo> done) override;
   void adopt_port(CallContext ctx, std::string path, std::uint32_t baud, BoardUid expect_uid,

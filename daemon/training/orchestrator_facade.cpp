@@ -14,6 +14,7 @@ Orchestrator::Orchestrator(asio::io_context& links, const Clock& clock,
   env->disk_free = std::move(options.disk_free);
   impl_ = std::make_shared<Impl>(std::move(env), std::move(options.fleet));
   if (options.prune) impl_->prune_by(options.retention);
+  impl_->power_by(std::move(options.power), options.power_pause);
 }
 Orchestrator::~Orchestrator() = default;
 
@@ -41,12 +42,25 @@ void Orchestrator::identify_board(CallContext, BoardUid uid, std::uint32_t secon
                                   Done<bool> done) {
   impl_->carry_out(impl_->identify_board(std::move(uid), seconds), std::move(done));
 }
-void Orchestrator::reset_board(CallContext, BoardUid uid, Done<bool> done) {
-  impl_->carry_out(impl_->reset_board(std::move(uid)), std::move(done));
+void Orchestrator::reset_board(CallContext ctx, BoardUid uid, Done<bool> done) {
+  impl_->carry_out(impl_->if_free_for(std::move(ctx), uid, impl_->reset_board(uid)),
+                   std::move(done));
 }
-void Orchestrator::capture(CallContext, BoardUid uid, CaptureAct act,
+void Orchestrator::lab(CallContext ctx, BoardUid uid, LabAct act,
+                       Done<std::vector<model::Board>> done) {
+  impl_->carry_out(impl_->lab(std::move(ctx), std::move(uid), std::move(act)), std::move(done));
+}
+void Orchestrator::power_cycle(CallContext ctx, BoardUid uid, Done<model::PowerResult> done) {
+  impl_->carry_out(impl_->if_free_for(ctx, uid, impl_->power_cycle(ctx, uid, {})), std::move(done));
+}
+const std::vector<lab::PowerProfile>& Orchestrator::power_profiles() const {
+  return impl_->power_profiles();
+}
+void Orchestrator::capture(CallContext ctx, BoardUid uid, CaptureAct act,
                            Done<model::CaptureState> done) {
-  impl_->carry_out(impl_->capture(std::move(uid), std::move(act)), std::move(done));
+  auto work = impl_->capture(uid, std::move(act));
+  impl_->carry_out(impl_->if_free_for(std::move(ctx), std::move(uid), std::move(work)),
+                   std::move(done));
 }
 void Orchestrator::read_window(CallContext, BoardUid uid, std::uint32_t id,
                                Done<WindowValues> done) {
@@ -54,7 +68,10 @@ void Orchestrator::read_window(CallContext, BoardUid uid, std::uint32_t id,
 }
 void Orchestrator::board_nvm(CallContext ctx, BoardUid uid, NvmAction action,
                              Done<model::NvmInfo> done) {
-  impl_->carry_out(impl_->board_nvm(std::move(ctx), std::move(uid), action), std::move(done));
+  auto work = impl_->board_nvm(ctx, uid, action);
+  if (action == NvmAction::kStatus) return impl_->carry_out(std::move(work), std::move(done));
+  impl_->carry_out(impl_->if_free_for(std::move(ctx), std::move(uid), std::move(work)),
+                   std::move(done));
 }
 void Orchestrator::adopt_port(CallContext ctx, std::string path, std::uint32_t baud,
                               BoardUid expect_uid, Done<model::Port> done) {
@@ -95,9 +112,9 @@ void Orchestrator::restore_boards(CallContext ctx, RestoreAsk ask,
 }
 void Orchestrator::evaluate_samples(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset,
                                     std::string split, Done<model::Job> done) {
-  impl_->carry_out(
-      impl_->evaluate(std::move(ctx), std::move(uid), snapshot, dataset, std::move(split), true),
-      std::move(done));
+  auto work = impl_->evaluate(ctx, uid, snapshot, dataset, std::move(split), true);
+  impl_->carry_out(impl_->if_free_for(std::move(ctx), std::move(uid), std::move(work)),
+                   std::move(done));
 }
 void Orchestrator::infer_values(CallContext ctx, BoardUid uid, std::vector<float> values,
                                 Done<model::Inference> done) {
@@ -120,9 +137,9 @@ void Orchestrator::restore_weights(CallContext ctx, BoardUid uid, Hash snapshot,
 }
 void Orchestrator::evaluate(CallContext ctx, BoardUid uid, Hash snapshot, Uuid dataset,
                             std::string split, Done<model::Job> done) {
-  impl_->carry_out(
-      impl_->evaluate(std::move(ctx), std::move(uid), snapshot, dataset, std::move(split), false),
-      std::move(done));
+  auto work = impl_->evaluate(ctx, uid, snapshot, dataset, std::move(split), false);
+  impl_->carry_out(impl_->if_free_for(std::move(ctx), std::move(uid), std::move(work)),
+                   std::move(done));
 }
 void Orchestrator::infer(CallContext, BoardUid uid, Uuid dataset, std::string split,
                          std::uint32_t first, std::uint32_t count, Done<model::Inference> done) {

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "data/quantize.h"
+#include "lab/power_runner.h"
 #include "training/orchestrator.h"
 #include "training/run_task.h"
 
@@ -14,6 +15,12 @@ class Orchestrator::Impl final : public fleet::FleetListener,
  public:
   Impl(std::shared_ptr<Env> env, fleet::FleetOptions fleet);
   void prune_by(const RetentionRules& rules) { retention_ = rules; }
+
+  void power_by(std::vector<lab::PowerProfile> profiles, std::chrono::seconds pause) {
+    power_ = std::move(profiles);
+    power_pause_ = pause;
+  }
+  const std::vector<lab::PowerProfile>& power_profiles() const { return power_; }
 
   Status start();
   asio::awaitable<void> stop(std::function<void()> done);
@@ -46,6 +53,24 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   asio::awaitable<Status> keep_before_erase(Session session);
   asio::awaitable<Result<model::NvmInfo>> board_nvm(CallContext ctx, BoardUid uid,
                                                     FleetControl::NvmAction action);
+
+  // lab_ops.cpp
+  asio::awaitable<Result<std::vector<model::Board>>> lab(CallContext ctx, BoardUid uid,
+                                                         FleetControl::LabAct act);
+  // why: of an automatic one; code empty: somebody asked for it.
+  asio::awaitable<Result<model::PowerResult>> power_cycle(CallContext ctx, BoardUid uid,
+                                                          model::Reason why);
+  // FAILED_PRECONDITION BOARD_RESERVED, for somebody else.
+  Status free_for(const CallContext& ctx, const BoardUid& uid) const;
+  template <typename T>
+  asio::awaitable<Result<T>> if_free_for(CallContext ctx, BoardUid uid,
+                                         asio::awaitable<Result<T>> work) {
+    const auto self = shared_from_this();
+    const Status free = free_for(ctx, uid);
+    if (!free.ok()) co_return free;
+    auto done = co_await std::move(work);
+    co_return done;
+  }
 
   asio::awaitable<Result<model::Port>> adopt_port(CallContext ctx, std::string path,
                                                   std::uint32_t baud, BoardUid expect_uid);
@@ -122,7 +147,8 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   };
   asio::awaitable<FleetControl::Restored> restore_one(CallContext ctx, BoardUid uid,
                                                       RestorePlan plan);
-  asio::awaitable<Status> note_restored(CallContext ctx, std::vector<BoardUid> boards);
+  asio::awaitable<Status> note_restored(CallContext ctx, std::vector<BoardUid> boards,
+                                        Hash snapshot);
   asio::awaitable<Result<model::InferReport>> infer_one(Session session,
                                                         std::shared_ptr<const std::string> input);
   // A blob of the wrong samples and what was said of them; zero: none.
@@ -136,6 +162,15 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   void put_in_line(BoardSlot& board, std::shared_ptr<RunTask> task);
   // Once an hour what retention says goes to the trash.
   asio::awaitable<void> prune_loop(RetentionRules rules);
+  // lab_ops.cpp: ends reservations, begins runs that waited for that, switches power.
+  asio::awaitable<void> lab_loop();
+  asio::awaitable<void> end_reservation(BoardUid uid);
+  asio::awaitable<void> tell_held(std::shared_ptr<RunTask> task, model::Reason why);
+  void look_at_power(const model::Board& board, BoardSlot& slot);
+  bool wanted(const BoardSlot& board) const;
+  std::optional<model::Reason> power_trouble(const model::Board& board, BoardSlot& slot,
+                                             const lab::PowerProfile& profile);
+  void add_power(model::Board& board) const;
   // Puts out holders of boards that show no progress.
   asio::awaitable<void> watch_leases();
   asio::awaitable<void> put_out(BoardSlot& board);
@@ -175,6 +210,11 @@ class Orchestrator::Impl final : public fleet::FleetListener,
   fleet::Signal ended_, lease_watch_;
   std::optional<RetentionRules> retention_;  // empty: only on request
   std::map<Uuid, bool> evaluations_;         // under way; true: to be cancelled
+  std::vector<lab::PowerProfile> power_;
+  std::chrono::seconds power_pause_{600};
+  std::set<BoardUid> powering_;  // a command is under way
+  fleet::Signal lab_tick_;
+  lab::PowerRunner power_runner_;
 
   mutable std::mutex view_mutex_;
   std::shared_ptr<const FleetView> view_;

@@ -47,6 +47,8 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::make_run(CallContext ctx
     auto run = co_await env_->control.call([own](store::ControlStore& s) { return s.run(own); });
     if (!absl::IsNotFound(run.status())) co_return run;
   }
+  auto mine = free_for(ctx, asked.board_uid);
+  if (!mine.ok()) co_return mine;
   // What runs before it could not leave the samples where they are.
   if (asked.captured) {
     auto free = require_free(asked.board_uid);
@@ -70,6 +72,7 @@ asio::awaitable<Result<model::Run>> Orchestrator::Impl::make_run(CallContext ctx
   run.retry_of = retry_of;
   run.warnings = sample_warnings(*parts, spec->hyper);
   run.meta = env_->new_meta(ctx.actor);
+  run.owner = ctx.owner;
   if (dry_run) {
     run.effective = *guess;
     co_return run;

@@ -278,6 +278,7 @@ asio::awaitable<void> Orchestrator::Impl::put_out(BoardSlot& board) {
   if (const Session session = board.live_session())
     session->close(absl::AbortedError("its lease has expired"));
   board.exclusive.expire();
+  board.frozen = true;
   model::Warning warning;
   warning.reason = {"LEASE_EXPIRED", text, "Look at the log; the next in line gets the board."};
   warning.board_uid = board.uid;

@@ -157,6 +157,16 @@ asio::awaitable<Result<model::Run>> RunTask::set_desired(CallContext ctx, Desire
   co_return run_;
 }
 
+asio::awaitable<Status> RunTask::set_held(model::Reason why) {
+  const auto self = shared_from_this();
+  Save what;
+  what.edit = [why](model::Run& r) {
+    if (r.state == RunState::kQueued) r.reason = why;
+  };
+  auto saved = co_await save(std::move(what));
+  co_return saved;
+}
+
 void RunTask::on_job(const model::JobChanged& job) {
   if (job.run_id != run_.id || job.attempt != run_.attempt) return;
   job_news_ = job;

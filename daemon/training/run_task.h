@@ -32,6 +32,10 @@ class RunTask final : public std::enable_shared_from_this<RunTask> {
   // Priority and rank of a run that waits. Errors: FAILED_PRECONDITION (it waits no more).
   asio::awaitable<Result<model::Run>> set_place(CallContext ctx, std::int32_t priority,
                                                 std::int64_t rank);
+  // Why it waits in the queue; code empty: it does not. Nothing where it has begun.
+  asio::awaitable<Status> set_held(model::Reason why);
+  model::Reason held_by;  // told last
+
   // Its lease of the board has expired: it ends FAILED and does nothing to a board any more.
   asio::awaitable<void> abandon();
 

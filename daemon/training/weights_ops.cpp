@@ -123,6 +123,7 @@ asio::awaitable<FleetControl::Restored> Orchestrator::Impl::restore_one(CallCont
   out.uid = uid;
   auto session = require_session(uid);
   out.status = session.status();
+  if (out.status.ok()) out.status = free_for(ctx, uid);
   if (out.status.ok()) out.status = require_free(uid);
   if (out.status.ok() && plan.commit && ((*session)->hello().caps & model::kCapNvm) == 0)
     out.status = with_reason(
@@ -176,7 +177,7 @@ asio::awaitable<Result<model::Board>> Orchestrator::Impl::restore_weights(CallCo
     auto done = co_await restore_one(ctx, uid, plan);
     if (!done.status.ok()) co_return done.status;
     std::vector<BoardUid> boards(1, uid);
-    auto noted = co_await note_restored(ctx, std::move(boards));
+    auto noted = co_await note_restored(ctx, std::move(boards), snapshot);
     if (!noted.ok()) co_return noted;
   }
   for (auto& board : env_->registry->boards())
@@ -184,23 +185,19 @@ asio::awaitable<Result<model::Board>> Orchestrator::Impl::restore_weights(CallCo
   co_return absl::NotFoundError("board " + uid.hex() + " was deleted meanwhile");
 }
 
+// Also what the boards are meant to hold from now on.
 asio::awaitable<Status> Orchestrator::Impl::note_restored(CallContext ctx,
-                                                          std::vector<BoardUid> boards) {
-  store::Batch batch;
-  batch.actor = ctx.actor;
-  batch.command_id = ctx.command_id;
-  batch.request_id = ctx.request_id;
-  if (boards.size() == 1) batch.response = boards.front().str();
-  for (const BoardUid& uid : boards) {
-    const model::Board* found = env_->registry->find(uid);
-    if (found == nullptr) continue;
-    model::Board value = *found;
-    value.meta.etag = 0;
-    batch.changes.push_back(store::PutBoard{std::move(value)});
-  }
-  if (batch.changes.empty()) co_return absl::OkStatus();
-  auto events = co_await env_->control.commit(std::move(batch));
-  co_return events.status();
+                                                          std::vector<BoardUid> boards,
+                                                          Hash snapshot) {
+  std::erase_if(boards, [this](const auto& uid) { return env_->registry->find(uid) == nullptr; });
+  if (boards.empty()) co_return absl::OkStatus();
+  fleet::Registry::Edit edit =
+      [snapshot](const std::vector<model::Board*>& all) -> Result<std::vector<store::Change>> {
+    for (auto* board : all) board->target_snapshot = snapshot;
+    return std::vector<store::Change>{};
+  };
+  auto done = co_await env_->registry->change(ctx, std::move(boards), std::move(edit));
+  co_return done.status();
 }
 
 asio::awaitable<void> Orchestrator::Impl::prune_loop(RetentionRules rules) {
@@ -263,7 +260,7 @@ asio::awaitable<Result<std::vector<FleetControl::Restored>>> Orchestrator::Impl:
   for (const auto& one : work->out)
     if (one.status.ok() && !plan.dry_run) changed.push_back(one.uid);
   ctx.request_id.clear();  // remembered with the whole answer, by the API
-  auto noted = co_await note_restored(ctx, std::move(changed));
+  auto noted = co_await note_restored(ctx, std::move(changed), snapshot);
   if (!noted.ok()) co_return noted;
   co_return std::move(work->out);
 }

@@ -75,6 +75,9 @@ def test_campaign_same_run_on_each_board(bin_dir):
         assert alone["final_state_hash"] == outcome(world, seen)[0][4]
         checks = world.ctl("campaign", "create", "--board", "c0", *common, "--dry-run")["checks"]
         assert checks[0]["estimate_us"] > 0, "a board that has trained says how long it takes"
+        alike = world.ctl("train", "--board", "c0", *common, "--dry-run")["estimate"]
+        assert checks[0]["estimate"]["basis"] == "THIS_BOARD" == alike["basis"], (checks[0], alike)
+        assert checks[0]["estimate"]["train_us"] == alike["train_us"], (checks[0], alike)
         refused(world, "campaign", "create", "--cohort", "site=attic", *common, code=5, says=("no board matches",))
         refused(world, "campaign", "retry", "each", code=5, says=("nothing",))
         refused(world, "campaign", "pause", "each", code=5, says=("over",))
@@ -209,6 +212,26 @@ def test_campaign_pause_resume_cancel(bin_dir):
         world.ctl("campaign", "cancel", third)
         seen = wait(world, third, want="CANCELLED")
         assert all(u["state"] not in UNDER_WAY for u in seen["units"])
+
+
+def test_campaign_pauses_with_stop_all(bin_dir):
+    with World(bin_dir) as world:
+        world.prepare()
+        sims(world, 2, "--step-delay-ms", 20)
+        campaign = begin(world, "create", "--cohort", "site=lab", "--model", "small", "--data", "shifted", "--epochs", 3,
+                         "--parallel", 1, *FIXED)
+        states = lambda: sorted(run_of(world, u).get("state", u["state"]) for u in shown(world, campaign)["units"])  # noqa: E731
+        world.wait_for("one runs", lambda: states() == ["PENDING", "RUNNING"], 60)
+        stopped = world.ctl("stop-all")
+        assert stopped["campaigns"] == [campaign] and len(stopped["runs"]) == 1, stopped
+        assert shown(world, campaign)["campaign"]["state"] == "PAUSED"
+        # Nothing goes on by itself, also not after a restart of odtd.
+        world.end("odtd", signal.SIGKILL)
+        world.restart_odtd()
+        world.wait_for("boards", lambda: world.online("c0", "c1"), 20)
+        assert states() == ["PAUSED", "PENDING"] and shown(world, campaign)["campaign"]["state"] == "PAUSED"
+        world.ctl("campaign", "resume", campaign)
+        wait(world, campaign)
 
 
 def kill_at_moments(bin_dir, moments, seed):

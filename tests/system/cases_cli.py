@@ -1,9 +1,12 @@
 """What odtctl says of itself: its man page, and completion in bash, zsh and fish."""
+import itertools
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+
+from world import World
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -82,3 +85,28 @@ def test_cli_completion_fish(bin_dir):
 def test_cli_completion_of_another_shell_is_refused(bin_dir):
     done = subprocess.run([bin_dir / "odtctl", "completion", "tcsh"], capture_output=True, text=True)
     assert done.returncode == 2 and "fish" in done.stderr, done
+
+
+def test_cli_reader_that_leaves(bin_dir):
+    """`odtctl ... | head`: no error; what streams ends."""
+    with World(bin_dir) as world:
+        world.add_sim("c0", "6d00000000000001")
+
+        def piped(reader, *args):
+            command = f'"$@" | {reader}; exit "${{PIPESTATUS[0]}}"'
+            return subprocess.Popen(["bash", "-c", command, "bash", str(world.bin / "odtctl"), "--address",
+                                     f"unix:{world.socket_path}", *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.PIPE, text=True)
+        for args in (["board", "list"], ["--json", "board", "list"], ["--help"]):
+            done = piped("true", *args)
+            assert done.communicate(timeout=60)[1] == "" and done.returncode in (0, 141), (args, done.returncode)
+        for args in (["watch"], ["--json", "watch"]):
+            streams = piped("head -1", *args)
+            numbers = itertools.count()
+            # It learns of it when it has something to say.
+            world.wait_for("its end", lambda: streams.poll() is not None or world.ctl(
+                "board", "label", "c0", f"n={next(numbers)}") is None, 30)
+            assert streams.returncode in (0, 141) and "written whole" not in streams.stderr.read(), (args, streams.returncode)
+        full = subprocess.run(["bash", "-c", '"$@" > /dev/full', "bash", str(world.bin / "odtctl"), "--address",
+                               f"unix:{world.socket_path}", "board", "list"], capture_output=True, text=True, timeout=60)
+        assert full.returncode == 1 and "written whole" in full.stderr, full

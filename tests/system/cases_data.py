@@ -1,4 +1,8 @@
 """Files of the user's become datasets: formats, reports, previews and what is refused."""
+import struct
+import wave
+import zlib
+
 from world import World, refused
 
 
@@ -54,3 +58,54 @@ def test_regression_data(bin_dir):
         assert made["outputs"] == 1 and made["n_classes"] == 0 and made["dtype"] == "f32", made
         sample = world.ctl("data", "show", "weather", "--sample", 1)
         assert sample["targets"][0] * 4 == sample["values"][0], sample
+
+
+def png_of(rows):
+    """A gray picture."""
+    def chunk(kind, body):
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    head = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"".join(b"\0" + bytes(r) for r in rows)))
+            + chunk(b"IEND", b""))
+
+
+def test_data_infer_from_a_picture_and_from_sound(bin_dir):
+    with World(bin_dir) as world:
+        world.prepare(train=100, heldout=40, test=40)
+        world.add_sim("d0", "6c00000000000001")
+        picture = world.root / "one.PNG"
+        pixels = [[(7 * y + 13 * x) % 256 for x in range(14)] for y in range(14)]
+        picture.write_bytes(png_of(pixels))
+        refused(world, "infer", "--board", "d0", "--file", picture, code=5, says=["no model"])
+        world.wait_run(world.train("d0", epochs=1))
+
+        def outputs(*args):
+            return world.ctl("infer", "--board", "d0", *args)["samples"][0]["outputs"]
+        by_hand = ",".join(str(v) for row in pixels for v in row)
+        assert outputs("--file", picture) == outputs("--values", by_hand)
+        # Twice as large, each pixel four times: the same after it was brought to the model's size.
+        large = world.root / "large.png"
+        large.write_bytes(png_of([[v for v in row for _ in range(2)] for row in pixels for _ in range(2)]))
+        assert outputs("--file", large) == outputs("--values", by_hand)
+        sound = world.root / "one.wav"
+        with wave.open(str(sound), "wb") as out:
+            out.setnchannels(1)
+            out.setsampwidth(2)
+            out.setframerate(8000)
+            out.writeframes(struct.pack("<200h", *range(200)))
+        assert outputs("--file", sound) == outputs("--values", ",".join(map(str, range(196))))
+        with wave.open(str(sound), "wb") as out:
+            out.setnchannels(1)
+            out.setsampwidth(2)
+            out.setframerate(8000)
+            out.writeframes(struct.pack("<20h", *range(20)))
+        refused(world, "infer", "--board", "d0", "--file", sound, code=2, says=["20 samples", "196"])
+        large.write_bytes(picture.read_bytes()[:60])
+        refused(world, "infer", "--board", "d0", "--file", large, code=2)
+        large.write_bytes(b"no picture")
+        refused(world, "infer", "--board", "d0", "--file", large, code=2, says=["neither a PNG nor a WAV"])
+        large.write_bytes(b"")
+        refused(world, "infer", "--board", "d0", "--file", large, code=2, says=["empty"])
+        row = world.root / "row.csv"
+        row.write_text("a line of words\n" + by_hand + "\n")
+        assert outputs("--file", row, "--row", 1) == outputs("--values", by_hand)

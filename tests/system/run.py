@@ -30,6 +30,7 @@ import cases_float  # noqa: E402
 import cases_frozen  # noqa: E402
 import cases_guard  # noqa: E402
 import cases_http  # noqa: E402
+import cases_lab  # noqa: E402
 import cases_losses  # noqa: E402
 import cases_nvm  # noqa: E402
 import cases_precision  # noqa: E402
@@ -43,7 +44,7 @@ import cases_soak  # noqa: E402
 from tied import tied  # noqa: E402
 
 # The slowest begin first.
-MODULES = [cases_campaign, cases_crash, cases_recovery, cases_nvm, cases_training, cases_alerts, cases_snapshots, cases_queue, cases_losses,
+MODULES = [cases_campaign, cases_crash, cases_recovery, cases_nvm, cases_training, cases_alerts, cases_lab, cases_snapshots, cases_queue, cases_losses,
            cases_precision, cases_guard, cases_frozen, cases_float, cases_bad_input, cases_boards, cases_capture, cases_data, cases_storage,
            cases_python, cases_http, cases_cli,
            cases_fixtures, cases_api]

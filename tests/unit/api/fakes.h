@@ -41,7 +41,7 @@ class FakeFleet final : public training::FleetControl {
   }
   void show_nothing_yet() {
     const std::lock_guard lock(mutex_);
-    view_ = nullptr;
+    view_ = std::make_shared<training::FleetView>();
   }
   void show(training::FleetView view) {
     std::function<void(std::shared_ptr<const training::FleetView>)> tell;
@@ -79,6 +79,14 @@ class FakeFleet final : public training::FleetControl {
     done(with_reason(absl::UnavailableError("board " + uid.hex() + " is offline"), "BOARD_OFFLINE",
                      "plug it in"));
   }
+  void lab(CallContext, BoardUid, LabAct, Done<std::vector<model::Board>> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  void power_cycle(CallContext, BoardUid, Done<model::PowerResult> done) override {
+    done(absl::UnimplementedError("not here"));
+  }
+  const std::vector<lab::PowerProfile>& power_profiles() const override { return power; }
+  std::vector<lab::PowerProfile> power;
   void capture(CallContext, BoardUid uid, CaptureAct act, Done<model::CaptureState> done) override {
     captures.emplace_back(std::move(uid), std::move(act));
     done(model::CaptureState{});
@@ -278,6 +286,9 @@ class FakeCampaigns final : public campaign::CampaignControl {
   }
   void act(CallContext, Uuid, Act, Done<model::Campaign> done) override {
     done(absl::UnimplementedError("not here"));
+  }
+  void stop_all(CallContext, bool, Done<std::vector<Uuid>> done) override {
+    done(std::vector<Uuid>{});
   }
 };
 
