@@ -12,6 +12,7 @@ import {
   WatchService,
   WeightsService,
 } from "./generated/odt/api/v1/services_pb.js";
+import { withOwner } from "./owner";
 
 /// Longest a unary call may take before it counts as failed.
 export const kCallTimeoutMs = 15_000;
@@ -31,7 +32,7 @@ export interface Clients {
 
 /// Clients of the daemon that served this page.
 export function createClients(baseUrl: string): Clients {
-  const transport: Transport = createGrpcWebTransport({ baseUrl });
+  const transport: Transport = createGrpcWebTransport({ baseUrl, interceptors: [withOwner] });
   return {
     fleet: createClient(FleetService, transport),
     run: createClient(RunService, transport),

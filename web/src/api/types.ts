@@ -104,3 +104,5 @@ export type {
   Setting,
 } from "./generated/odt/api/v1/types_pb.js";
 export type { EffectiveSetting } from "./generated/odt/api/v1/alerts_pb.js";
+export type { LabEvent } from "./generated/odt/api/v1/types_pb.js";
+export { LabEvent_Kind } from "./generated/odt/api/v1/types_pb.js";

@@ -8,6 +8,7 @@ import { bytes, clock, count, duration, kNone, microseconds } from "../store/for
 import { fleetKnown, linkLive } from "../store/link";
 import { usToMs } from "../store/numbers";
 import { DesiredPanel, LabelsEditor, LinkHistory, NvmPanel, ResetButton } from "./board-panels";
+import { LabPanel } from "./board-lab";
 import { boardState, runLabel, runOfBoard } from "./board-state";
 import { Empty, Facts, Hash, Panel, ProblemBox, Tile } from "./parts/bits";
 import {
@@ -67,6 +68,7 @@ export function BoardView({ uidHex }: { uidHex: string }) {
         </div>
         <aside>
           <LinkPanel board={board} />
+          <LabPanel board={board} />
           <LabelsEditor board={board} />
           <NvmPanel board={board} />
           <DetailPanel board={board} />

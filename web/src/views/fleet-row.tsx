@@ -36,6 +36,7 @@ export function BoardRow({ uidHex, shown }: { uidHex: string; shown: readonly st
       <th scope="row" class="cell-board">
         <a href={href("board", uidHex)}>{board.name || uidHex.slice(-8)}</a>
         <span class="sub">{board.place || `…${uidHex.slice(-8)}`}</span>
+        <UseNote board={board} />
       </th>
       <td class="cell-core" data-label="Core">
         {board.core || kNone}
@@ -65,6 +66,23 @@ export function BoardRow({ uidHex, shown }: { uidHex: string; shown: readonly st
         ))}
       </td>
     </tr>
+  );
+}
+
+/// Who else may not use it now.
+function UseNote({ board }: { board: Board }) {
+  if (board.maintenance !== undefined) {
+    return (
+      <span class="sub tone-warn" title={board.maintenance.note}>
+        in maintenance
+      </span>
+    );
+  }
+  if (board.reservation === undefined) return null;
+  return (
+    <span class="sub tone-warn" title={board.reservation.note}>
+      for {board.reservation.owner}
+    </span>
   );
 }
 
