@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "store/access_fields.h"
 #include "store/alert_fields.h"
 #include "store/body_fields.h"
 #include "store/campaign_fields.h"
@@ -245,6 +246,8 @@ ODT_STORE_BODY(model::Alert)
 ODT_STORE_BODY(model::AlertSettings)
 ODT_STORE_BODY(model::Setting)
 ODT_STORE_BODY(model::LabEvent)
+ODT_STORE_BODY(model::Credential)
+ODT_STORE_BODY(model::AuditEntry)
 #undef ODT_STORE_BODY
 
 }  // namespace odt::store

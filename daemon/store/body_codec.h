@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/access.h"
 #include "model/event.h"
 
 // Bodies of resources in control.db: compact JSON, one layout version for all. A field that is
@@ -14,7 +15,7 @@ inline constexpr int kBodyVersion = 1;
 
 // T: Board, Port, Model, Dataset, DerivedSamples, Snapshot, Evaluation, Job, Upload, Run, RunEvent,
 // EpochResult, Warning, BoardCommand, Campaign, CampaignEvent, CampaignUnit, CampaignRound,
-// Alert, AlertSettings, Setting, LabEvent of odt::model; TrashRecord.
+// Alert, AlertSettings, Setting, LabEvent, Credential, AuditEntry of odt::model; TrashRecord.
 template <typename T>
 std::string to_body(const T& value);
 // Errors: DATA_LOSS (not JSON, wrong type or range of a field).

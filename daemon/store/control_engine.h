@@ -60,6 +60,8 @@ class ControlEngine : public ControlStore {
   Result<std::vector<model::BoardCommand>> open_commands(const BoardUid& uid) override;
   Result<model::Upload> upload(const Uuid& id) override;
   Result<std::string> setting(const std::string& key) override;
+  Result<std::vector<model::Credential>> credentials() override;
+  Result<Page<model::AuditEntry>> audit(const ListQuery& q) override;
   Result<Page<TrashItem>> trash(const ListQuery& q) override;
   Result<TrashItem> trash_item(const std::string& kind, const std::string& key) override;
   Result<std::set<Hash>> named_hashes(
@@ -145,6 +147,10 @@ class ControlEngine : public ControlStore {
   Status apply(Transaction& tx, const PutAlertSettings& c);
   Status apply(Transaction& tx, const PutScopedSetting& c);
   Status apply(Transaction& tx, const AppendLabEvent& c);
+  Status apply(Transaction& tx, const PutCredential& c);
+  Status apply(Transaction& tx, const AppendAudit& c);
+  Status apply(Transaction& tx, const PruneAudit& c);
+  Result<std::uint64_t> last_audit();
 
   // Numbers and completes a record of a state change, and stores it under its parent's key.
   template <typename E>

@@ -39,7 +39,9 @@ enum class Kind : std::uint8_t {
   kAlertSettings = 22,  // key: "alerts"
   kScopedSetting = 23,  // key: setting_key()
   kLabEvent = 24,       // key: lab_event_prefix(), seq as big-endian u32
-  kTrash = 27,          // key: number of the kind as one byte, key there; body: TrashRecord
+  kCredential = 26,
+  kTrash = 27,  // key: number of the kind as one byte, key there; body: TrashRecord
+  kAudit = 28,  // key: seq as big-endian u64
 };
 
 struct Row {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "model/access.h"
 #include "model/event.h"
 
 // The store: domain types in and out, no SQL, no row ids. Two implementations pass one conformance
@@ -114,6 +115,19 @@ inline constexpr std::uint32_t kLabEventsKept = 1000;
 struct PutSetting {
   std::string key, value;
 };  // no event
+struct PutCredential {
+  model::Credential value;
+};  // no event
+// Of the entries only what has gone by: there is no change that alters or removes one, but for
+// retention. seq is the store's to give. No event.
+struct AppendAudit {
+  model::AuditEntry value;
+};
+// The newest `keep` stay of those that are not older than before_us. At most 2,000 go at a time.
+struct PruneAudit {
+  std::int64_t before_us = 0;
+  std::uint64_t keep = 0;
+};
 // kind: "board", "port", "model", "dataset", "snapshot", "upload", "campaign" (one that is over;
 // its units and rounds go too), "setting" (key: scoped_setting_key). NOT_FOUND; FAILED_PRECONDITION
 // while referred to by an active run or campaign, and of a model by snapshots.
@@ -152,7 +166,8 @@ using Change =
                  TransitionRun, UpdateRun, CreateRun, AppendEpoch, AppendWarning, PutCommand,
                  PutDerived, PutUpload, PutSetting, Delete, Trash, Untrash, Purge, CreateCampaign,
                  TransitionCampaign, UpdateCampaign, PutCampaignUnit, PutCampaignRound, PutAlert,
-                 PutAlertSettings, PutScopedSetting, AppendLabEvent>;
+                 PutAlertSettings, PutScopedSetting, AppendLabEvent, PutCredential, AppendAudit,
+                 PruneAudit>;
 
 // Key of a setting by scope for Delete and model::Deleted.
 std::string scoped_setting_key(const model::Setting& which);
@@ -230,7 +245,9 @@ class ControlStore {
   virtual Result<std::vector<model::BoardCommand>> open_commands(
       const BoardUid& uid) = 0;  // intent, sent, unknown
   virtual Result<model::Upload> upload(const Uuid& id) = 0;
-  virtual Result<std::string> setting(const std::string& key) = 0;  // NOT_FOUND
+  virtual Result<std::string> setting(const std::string& key) = 0;   // NOT_FOUND
+  virtual Result<std::vector<model::Credential>> credentials() = 0;  // all, oldest first
+  virtual Result<Page<model::AuditEntry>> audit(const ListQuery& q) = 0;
 
   virtual Result<Page<TrashItem>> trash(const ListQuery& q) = 0;  // newest first
   virtual Result<TrashItem> trash_item(const std::string& kind, const std::string& key) = 0;
