@@ -23,33 +23,14 @@ bool starts_with(std::string_view text, std::string_view head) {
 
 }  // namespace
 
-std::string role_name(Role role) {
-  switch (role) {
-    case Role::kViewer:
-      return "viewer";
-    case Role::kOperator:
-      return "operator";
-    case Role::kAdmin:
-      return "admin";
-    default:
-      return "none";
-  }
-}
-
-Result<Role> parse_role(std::string_view name) {
-  for (const Role role : {Role::kNone, Role::kViewer, Role::kOperator, Role::kAdmin})
-    if (role_name(role) == name) return role;
-  return absl::InvalidArgumentError("role '" + std::string(name) +
-                                    "' is not one of none, viewer, operator, admin");
-}
-
 Result<AccessRule> access_rule(const google::protobuf::MethodDescriptor& method) {
   if (!method.options().HasExtension(v1::access))
     return absl::InternalError("method " + method.full_name() + " has no access option");
   const auto& access = method.options().GetExtension(v1::access);
   if (access.role() == v1::ROLE_UNSPECIFIED)
     return absl::InternalError("method " + method.full_name() + ": access without a role");
-  return AccessRule{static_cast<Role>(access.role()), access.mutates(), access.audit()};
+  return AccessRule{static_cast<Role>(access.role()), access.mutates(), access.audit(),
+                    access.open()};
 }
 
 bool is_local_peer(std::string_view peer) {
@@ -65,21 +46,53 @@ bool is_local_peer(std::string_view peer) {
 }
 
 AccessPolicy::AccessPolicy(Role remote_role)
-    : remote_role_(remote_role), bridge_token_(random_token()) {}
+    : AccessPolicy(AccessOptions{false, remote_role, {}}) {}
+AccessPolicy::AccessPolicy(AccessOptions options)
+    : options_(std::move(options)), bridge_token_(random_token()) {}
 
 Caller AccessPolicy::caller(std::string_view peer) const {
-  if (is_local_peer(peer)) return {Role::kAdmin, "local", std::string(peer)};
-  const auto last_colon = peer.rfind(':');
-  return {remote_role_, "remote:" + std::string(peer.substr(0, last_colon)), std::string(peer)};
+  Caller caller;
+  caller.peer = peer;
+  if (is_local_peer(peer) && (!options_.required || starts_with(peer, "unix:"))) {
+    caller.role = Role::kAdmin;
+    caller.actor = caller.credential = "local";
+    return caller;
+  }
+  caller.role = options_.required ? Role::kNone : options_.remote_role;
+  caller.actor = "remote:" + std::string(peer.substr(0, peer.rfind(':')));
+  return caller;
+}
+
+Result<Caller> AccessPolicy::certified(const std::string& cn, std::string_view peer) const {
+  for (const ClientRule& rule : options_.clients) {
+    if (rule.cn != cn) continue;
+    Caller caller;
+    caller.role = rule.role;
+    caller.actor = rule.actor.empty() ? cn : rule.actor;
+    caller.peer = peer;
+    caller.credential = "certificate " + cn;
+    return caller;
+  }
+  return with_reason(
+      absl::UnauthenticatedError("the certificate of '" + cn + "' stands for nobody here"),
+      "CERTIFICATE_UNKNOWN", "add [[auth.client]] cn = \"" + cn + "\" with a role to odtd.toml");
 }
 
 Status AccessPolicy::check(const Caller& caller, Role needed, std::string_view method) const {
   if (caller.role >= needed) return absl::OkStatus();
-  return with_reason(
-      absl::PermissionDeniedError(std::string(method) + " needs the role " + role_name(needed) +
-                                  "; " + caller.peer + " has " + role_name(caller.role)),
-      "ROLE_TOO_LOW",
-      "call from this machine (or through ssh -L), or raise access.remote_role in odtd.toml");
+  if (caller.role == Role::kNone && caller.credential.empty())
+    return with_reason(
+        absl::UnauthenticatedError(std::string(method) + " needs a token with the role " +
+                                   role_name(needed) + "; the call from " + caller.peer +
+                                   " has none"),
+        "TOKEN_NEEDED",
+        "log in (dashboard, `odtctl login`), or give a token: --token-file, $ODT_TOKEN, "
+        "~/.config/odt/token; on odtd's machine the unix socket needs none");
+  return with_reason(absl::PermissionDeniedError(
+                         std::string(method) + " needs the role " + role_name(needed) + "; " +
+                         (caller.credential.empty() ? caller.peer : caller.credential) + " has " +
+                         role_name(caller.role)),
+                     "ROLE_TOO_LOW", "ask an admin for a token with that role (odtctl token add)");
 }
 
 }  // namespace odt::api

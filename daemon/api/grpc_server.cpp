@@ -74,12 +74,26 @@ void open_to_group(const std::string& path) {
     spdlog::warn("api: mode of {} not set: {}", path, std::strerror(errno));
 }
 
+std::shared_ptr<grpc::ServerCredentials> credentials_of(const auth::ServerTls* tls) {
+  if (tls == nullptr) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(tls->client_ca_pem.empty()
+                                                ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                                : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = tls->client_ca_pem;
+  options.pem_key_cert_pairs.push_back({tls->key_pem, tls->cert_pem});
+  return grpc::SslServerCredentials(options);
+}
+
 std::string listen_name(const GrpcOptions& options) {
   const bool v6 = options.address.find(':') != std::string::npos;
   return (v6 ? "[" + options.address + "]" : options.address) + ":" + std::to_string(options.port);
 }
 
 }  // namespace
+
+// gRPC 1.51 has no option for it: with a list of TLS 1.2 suites that no certificate can serve,
+// only 1.3 is left, whose suites are another list.
+void GrpcServer::tls_13_only() { ::setenv("GRPC_SSL_CIPHER_SUITES", "PSK-AES256-GCM-SHA384", 1); }
 
 Status GrpcServer::check(const GrpcOptions& options) {
   ODT_TRY(check_port(options.address, options.port));
@@ -93,9 +107,9 @@ GrpcServer::GrpcServer(std::vector<ServicePtr> services, std::string socket_path
 Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options,
                                                       std::vector<ServicePtr> services) {
   ODT_TRY(check(options));
-  static const bool plugins = [] {
+  static const bool plugins = [reflection = options.reflection] {
     grpc::EnableDefaultHealthCheckService(true);
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    if (reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     return true;
   }();
   (void)plugins;
@@ -105,7 +119,13 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcOptions& options
   // Two daemons must not share a port unnoticed.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
-  builder.AddListeningPort(listen_name(options), grpc::InsecureServerCredentials(), &port);
+  // Who connects and says nothing is let go; so is who has not called for long (its client
+  // connects again by itself).
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 300'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 256);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  builder.AddListeningPort(listen_name(options), credentials_of(options.tls.get()), &port);
   if (!options.socket_path.empty())
     builder.AddListeningPort("unix:" + options.socket_path, grpc::InsecureServerCredentials());
   for (const auto& service : self->services_) builder.RegisterService(service.get());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/services.h"
+#include "auth/server_tls.h"
 
 namespace grpc {
 class Channel;
@@ -19,6 +20,8 @@ struct GrpcOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;   // 0: any free one
   std::string socket_path;  // empty: no unix socket; 0660, group odt where there is one
+  std::shared_ptr<const auth::ServerTls> tls = nullptr;  // of the port; null: clear text
+  bool reflection = true;
 };
 
 // The gRPC port: all services, health and reflection.
@@ -27,6 +30,8 @@ class GrpcServer {
   // Whether the addresses are free, before anything is started. Errors: ALREADY_EXISTS (port or
   // socket in use), INVALID_ARGUMENT.
   static Status check(const GrpcOptions& options);
+  // With TLS nothing but 1.3 is spoken, if tls_13_only() was called before gRPC's first use.
+  static void tls_13_only();
   // Errors as check().
   static Result<std::unique_ptr<GrpcServer>> start(const GrpcOptions& options,
                                                    std::vector<ServicePtr> services);

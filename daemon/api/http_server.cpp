@@ -6,6 +6,27 @@
 
 namespace odt::api {
 
+namespace {
+
+// TLS 1.3; a client certificate is asked for where there is a CA, and counts only if that CA has
+// signed it.
+Status set_up(asio::ssl::context& context, const auth::ServerTls& tls) {
+  boost::system::error_code error;
+  SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_3_VERSION);
+  SSL_CTX_set_session_id_context(context.native_handle(),
+                                 reinterpret_cast<const unsigned char*>("odt"), 3);
+  context.use_certificate_chain(asio::buffer(tls.cert_pem), error);
+  if (!error) context.use_private_key(asio::buffer(tls.key_pem), asio::ssl::context::pem, error);
+  if (!error && !tls.client_ca_pem.empty()) {
+    context.add_certificate_authority(asio::buffer(tls.client_ca_pem), error);
+    context.set_verify_mode(asio::ssl::verify_peer);
+  }
+  if (error) return absl::FailedPreconditionError("http: TLS: " + error.message());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 struct HttpServer::Impl {
   Impl(asio::io_context& f, HttpOptions o)
       : front(f), acceptor(f), shared(std::make_shared<HttpShared>(std::move(o))) {}
@@ -13,10 +34,12 @@ struct HttpServer::Impl {
   asio::io_context& front;
   asio::ip::tcp::acceptor acceptor;
   std::shared_ptr<HttpShared> shared;
+  std::chrono::steady_clock::time_point last_warning{};
 
   static asio::awaitable<void> accept(std::shared_ptr<Impl> self);
   void start(asio::ip::tcp::socket socket);
-  bool shed_idle();
+  bool shed_idle(bool remote);
+  bool has_room(const asio::ip::tcp::socket& socket);
 };
 
 void HttpServer::Impl::start(asio::ip::tcp::socket socket) {
@@ -37,15 +60,37 @@ void HttpServer::Impl::start(asio::ip::tcp::socket socket) {
 }
 
 // Makes room: of those who ask nothing, who has been silent for longest goes. False: all are at
-// work. Else a few hundred silent connections would keep everybody out.
-bool HttpServer::Impl::shed_idle() {
+// work. Else a few hundred silent connections would keep everybody out. remote: peers on this
+// machine stay.
+bool HttpServer::Impl::shed_idle(bool remote) {
   std::shared_ptr<HttpSession> longest;
   for (const auto& session : shared->sessions) {
+    if (remote && session->local()) continue;
     const auto since = session->idle_since();
     if (since && (!longest || *since < *longest->idle_since())) longest = session;
   }
   if (longest) longest->close();
   return longest != nullptr;
+}
+
+// Peers on other machines leave some places to those on this one, and to each other.
+bool HttpServer::Impl::has_room(const asio::ip::tcp::socket& socket) {
+  boost::system::error_code error;
+  const auto peer = socket.remote_endpoint(error);
+  if (error) return false;
+  const auto& options = shared->options;
+  if (peer.address().is_loopback())
+    return shared->sessions.size() < options.max_connections || shed_idle(false);
+  const std::string address = peer.address().to_string();
+  std::size_t remote = 0, same = 0;
+  for (const auto& session : shared->sessions) {
+    remote += session->local() ? 0 : 1;
+    same += session->address() == address ? 1 : 0;
+  }
+  if (same >= options.max_of_address) return false;
+  const std::size_t most =
+      options.max_connections - std::min(options.max_connections / 2, options.kept_for_local);
+  return remote < most || shed_idle(true);
 }
 
 asio::awaitable<void> HttpServer::Impl::accept(std::shared_ptr<Impl> self) {
@@ -62,10 +107,13 @@ asio::awaitable<void> HttpServer::Impl::accept(std::shared_ptr<Impl> self) {
       co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
       continue;
     }
-    if (self->shared->sessions.size() >= self->shared->options.max_connections &&
-        !self->shed_idle()) {
-      spdlog::warn("http: {} connections are open, one more is refused",
-                   self->shared->sessions.size());
+    if (!self->has_room(socket)) {
+      const auto now = std::chrono::steady_clock::now();
+      if (now - self->last_warning >= std::chrono::seconds(10)) {
+        self->last_warning = now;
+        spdlog::warn("http: {} connections are open, more are refused",
+                     self->shared->sessions.size());
+      }
       continue;
     }
     self->start(std::move(socket));
@@ -84,7 +132,12 @@ Result<std::unique_ptr<HttpServer>> HttpServer::bind(asio::io_context& front, Ht
     return absl::InvalidArgumentError("http: '" + options.address +
                                       "' is not an IP address to listen on");
   const asio::ip::tcp::endpoint endpoint(address, options.port);
+  const std::shared_ptr<const auth::ServerTls> tls = options.tls;
   auto impl = std::make_shared<Impl>(front, std::move(options));
+  if (tls) {
+    impl->shared->tls.emplace(asio::ssl::context::tls_server);
+    ODT_TRY(set_up(*impl->shared->tls, *tls));
+  }
   impl->acceptor.open(endpoint.protocol(), error);
   if (!error) impl->acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) impl->acceptor.bind(endpoint, error);

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "api/access.h"
+#include "api/gate.h"
+#include "auth/server_tls.h"
 #include "base/asio.h"
 #include "store/store.h"
 
@@ -23,15 +24,20 @@ struct HttpOptions {
   std::string python_dir;  // the Python package for pip, under /python/
   std::vector<std::string> allowed_hosts, allowed_origins;
   std::size_t max_connections = 512;
+  std::size_t kept_for_local = 32;           // of those: peers on other machines cannot take them
+  std::size_t max_of_address = 128;          // of one other machine
   std::size_t max_message_bytes = 4u << 20;  // of one gRPC-Web request
-  std::chrono::seconds idle{75}, write{30};  // then the connection is closed
+  // Then the connection is closed: without a request, in the middle of a header (and of the TLS
+  // handshake), of a body, of an answer that is not taken.
+  std::chrono::seconds idle{75}, header{10}, body{60}, write{30};
+  std::shared_ptr<const auth::ServerTls> tls;  // null: clear text
 };
 
 // What answers behind the port.
 struct HttpBackend {
   std::shared_ptr<grpc::Channel> channel;  // to the gRPC server in this process
   store::BlobStore* blobs = nullptr;
-  const AccessPolicy* policy = nullptr;
+  Gate* gate = nullptr;
   std::function<std::string()> metrics;  // Prometheus text
   std::function<bool()> ready;
 };

@@ -1,8 +1,6 @@
 #include "api/http_session.h"
 
 #include <absl/strings/match.h>
-#include <grpcpp/support/status.h>
-#include <sys/socket.h>
 
 #include <array>
 
@@ -34,11 +32,15 @@ bool is_get(const HttpSession::Request& request) {
 }  // namespace
 
 HttpSession::HttpSession(asio::ip::tcp::socket socket, std::shared_ptr<HttpShared> shared)
-    : stream_(std::move(socket)), wake_(stream_.get_executor()), shared_(std::move(shared)) {
+    : stream_(std::move(socket), shared->tls ? &*shared->tls : nullptr),
+      wake_(stream_.get_executor()),
+      shared_(std::move(shared)) {
   boost::system::error_code error;
   const auto remote = stream_.socket().remote_endpoint(error);
   if (!error)
     peer_ = peer_name(remote.address().to_string(), remote.address().is_v6(), remote.port());
+  address_ = auth::address_of(peer_);
+  local_ = is_local_peer(peer_);
 }
 
 void HttpSession::close() {
@@ -51,7 +53,7 @@ void HttpSession::close() {
 
 asio::awaitable<void> HttpSession::run(std::shared_ptr<HttpSession> self) {
   beast::flat_buffer buffer;
-  bool more = true;
+  bool more = co_await self->shake_hands();
   while (more && !self->gone_) {
     Request request;
     more = co_await self->read(buffer, request);
@@ -68,11 +70,19 @@ asio::awaitable<bool> HttpSession::read(beast::flat_buffer& buffer, Request& req
   http::request_parser<http::string_body> parser;
   parser.header_limit(kHeaderBytes);
   parser.body_limit(shared_->options.max_message_bytes + kWebFrameHeader);
-  stream_.expires_after(shared_->options.idle);
+  // Until the request is whole, the connection may be the one that makes room.
   idle_since_ = std::chrono::steady_clock::now();
+  const bool begun = co_await await_request(buffer);
+  if (!begun) co_return false;
   boost::system::error_code error;
-  co_await http::async_read(stream_, buffer, parser,
-                            asio::redirect_error(asio::use_awaitable, error));
+  stream_.expires_after(shared_->options.header);
+  co_await http::async_read_header(stream_, buffer, parser,
+                                   asio::redirect_error(asio::use_awaitable, error));
+  if (!error) {
+    stream_.expires_after(shared_->options.body);
+    co_await http::async_read(stream_, buffer, parser,
+                              asio::redirect_error(asio::use_awaitable, error));
+  }
   stream_.expires_never();
   idle_since_.reset();
   if (!error) {
@@ -82,15 +92,7 @@ asio::awaitable<bool> HttpSession::read(beast::flat_buffer& buffer, Request& req
   if (error == http::error::body_limit) {
     request = std::move(parser.get());  // the fields are there: Content-Length tells it at once
     request.keep_alive(false);          // the rest of the body is on its way
-    const Status why = with_reason(
-        absl::ResourceExhaustedError("request body over " +
-                                     std::to_string(shared_->options.max_message_bytes) + " bytes"),
-        "MESSAGE_TOO_BIG", "upload files in chunks of at most 512 KiB");
-    const auto type = header(request, http::field::content_type);
-    Text response = is_grpc_web(type) ? refused_call(request, why)
-                    : is_json(type)   ? json(request, 413, json_error(to_grpc(why)))
-                                      : plain(request, http::status::payload_too_large, kText,
-                                              message_of(why) + "\n");
+    Text response = too_big(request);
     co_await send(response);
     co_await drain();
     co_return false;
@@ -106,6 +108,56 @@ asio::awaitable<bool> HttpSession::read(beast::flat_buffer& buffer, Request& req
     co_await send(response);
   }
   co_return false;
+}
+
+asio::awaitable<bool> HttpSession::shake_hands() {
+  if (!stream_.encrypted()) co_return true;
+  boost::system::error_code error;
+  idle_since_ = std::chrono::steady_clock::now();
+  stream_.expires_after(shared_->options.header);
+  co_await stream_.tls().async_handshake(asio::ssl::stream_base::server,
+                                         asio::redirect_error(asio::use_awaitable, error));
+  stream_.expires_never();
+  idle_since_.reset();
+  if (error) co_return false;
+  // OpenSSL has checked it against tls.client_ca, or there is none.
+  if (X509* cert = SSL_get_peer_certificate(stream_.tls().native_handle()); cert != nullptr) {
+    char name[128];
+    const int size =
+        X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, name, sizeof name);
+    if (size > 0) cert_name_.assign(name, static_cast<std::size_t>(size));
+    X509_free(cert);
+  }
+  co_return true;
+}
+
+// The first byte of a request may take its time, what follows it may not.
+asio::awaitable<bool> HttpSession::await_request(beast::flat_buffer& buffer) {
+  if (buffer.size() > 0) co_return true;
+  stream_.expires_after(shared_->options.idle);
+  boost::system::error_code error;
+  const asio::mutable_buffer room = buffer.prepare(4096);
+  const std::size_t got =
+      co_await stream_.async_read_some(room, asio::redirect_error(asio::use_awaitable, error));
+  stream_.expires_never();
+  if (error) {
+    idle_since_.reset();
+    co_return false;
+  }
+  buffer.commit(got);
+  co_return true;
+}
+
+HttpSession::Text HttpSession::too_big(const Request& request) const {
+  const Status why = with_reason(
+      absl::ResourceExhaustedError("request body over " +
+                                   std::to_string(shared_->options.max_message_bytes) + " bytes"),
+      "MESSAGE_TOO_BIG", "upload files in chunks of at most 512 KiB");
+  const auto type = header(request, http::field::content_type);
+  return is_grpc_web(type) ? refused_call(request, why)
+         : is_json(type)
+             ? json(request, 413, json_error(to_grpc(why)))
+             : plain(request, http::status::payload_too_large, kText, message_of(why) + "\n");
 }
 
 // Closing with unread bytes resets the connection, and the client would lose the answer.
@@ -132,6 +184,8 @@ void HttpSession::dress(http::fields& head, const Request& request) const {
   head.set("X-Content-Type-Options", "nosniff");
   head.set("Content-Security-Policy", kSecurityPolicy);
   head.set("Referrer-Policy", "no-referrer");
+  head.set("Cross-Origin-Opener-Policy", "same-origin");
+  head.set("Cross-Origin-Resource-Policy", "same-origin");
   head.set(http::field::vary, "Origin, Accept-Encoding");
   const auto origin = header(request, http::field::origin);
   const auto host = header(request, http::field::host);
@@ -193,173 +247,37 @@ HttpSession::Text HttpSession::answer_get(const Request& request, const std::str
     return shared_->backend.ready()
                ? plain(request, http::status::ok, kText, "ready\n")
                : plain(request, http::status::service_unavailable, kText, "stopping\n");
-  if (path == "/metrics")
-    return plain(request, http::status::ok, "text/plain; version=0.0.4",
-                 shared_->backend.metrics());
+  if (path == "/metrics") {
+    const Status allowed = admit_door(request, path);
+    return allowed.ok() ? plain(request, http::status::ok, "text/plain; version=0.0.4",
+                                shared_->backend.metrics())
+                        : refused_door(request, allowed);
+  }
   if (path == kPython || absl::StartsWith(path, std::string(kPython) + "/"))
     return python(request, path.substr(sizeof kPython - 1));
   return file(request, path);
 }
 
-// ---- calls: gRPC-Web, JSON
-
-asio::awaitable<bool> HttpSession::bridge(Request& request) {
-  Text refusal;
-  const bool as_json = is_json(header(request, http::field::content_type));
-  if (!as_json && !is_grpc_web(header(request, http::field::content_type))) {
-    refusal = plain(request, http::status::unsupported_media_type, kText,
-                    "POST takes content-type application/json or application/grpc-web+proto\n");
-    const bool more = co_await send(refusal);
-    co_return more;
-  }
-  const Result<std::string> path = parse_target(view(request.target()));
-  Result<std::string> message =
-      !path.ok() ? path
-      : as_json  ? json_request(*path, request.body())
-                 : parse_web_request(request.body(), shared_->options.max_message_bytes);
-  WebCall::Request call;
-  Status fault = message.status();
-  if (const auto timeout = request.find("grpc-timeout"); fault.ok() && timeout != request.end()) {
-    const auto parsed = parse_grpc_timeout(view(timeout->value()));
-    fault = parsed.status();
-    // A spent deadline is a deadline.
-    if (parsed.ok()) call.timeout = std::max(*parsed, std::chrono::nanoseconds(1));
-  }
-  if (!fault.ok()) {
-    refusal = refused_call(request, fault);
-    const bool more = co_await send(refusal);
-    co_return more;
-  }
-  call.path = *path;
-  call.message = std::move(*message);
-  call.peer = peer_;
-  call.bridge_token = shared_->backend.policy->bridge_token();
-  call.authorization = std::string(header(request, http::field::authorization));
-  if (const auto owner = request.find(kOwnerKey); owner != request.end())
-    call.owner = std::string(view(owner->value()));
-  const std::weak_ptr<HttpSession> weak = weak_from_this();
-  // From gRPC's threads: the session is touched on the front thread only.
-  auto wake = [weak, executor = stream_.get_executor()] {
-    asio::post(executor, [weak] {
-      if (const auto self = weak.lock()) self->wake_.cancel();
-    });
-  };
-  const auto running = WebCall::start(shared_->backend.channel, std::move(call), std::move(wake));
-  call_ = running;
-  bool more = false;
-  if (as_json)
-    more = co_await answer_json(request, *path, *running);
-  else
-    more = co_await pump(request, *running);
-  call_.reset();
-  ++call_number_;
-  boost::system::error_code ignored;
-  if (more) stream_.socket().cancel(ignored);  // the watch for a disconnect
-  co_return more;
+// Data behind addresses that are no method: a viewer may read it.
+Status HttpSession::admit_door(const Request& request, const std::string& door) const {
+  return shared_->backend.gate->admit_door(peer_, header(request, http::field::authorization),
+                                           cert_name_, Role::kViewer, door);
 }
 
-asio::awaitable<bool> HttpSession::pump(Request& request, WebCall& call) {
-  Head head(http::status::ok, 11);
-  dress(head, request);
-  head.set(http::field::content_type, "application/grpc-web+proto");
-  head.set(http::field::cache_control, "no-store");
-  head.keep_alive(request.keep_alive());
-  head.chunked(true);
-  bool open = co_await send_head(head);
-  if (open) watch_disconnect(call_number_);
-  while (open && !gone_) {
-    std::string frames = call.take();
-    const std::optional<std::string> trailer = call.take_trailer();
-    if (trailer) frames += *trailer;
-    if (frames.empty()) {
-      wake_.expires_at(std::chrono::steady_clock::time_point::max());
-      boost::system::error_code woken;
-      co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
-      continue;
-    }
-    char size[24];
-    std::snprintf(size, sizeof size, "%zx\r\n", frames.size());
-    std::string chunk = size + frames + "\r\n";
-    if (trailer) chunk += "0\r\n\r\n";
-    open = co_await send_raw(chunk);
-    if (trailer) co_return open;
-  }
-  call.cancel();
-  co_return false;
-}
-
-// The one answer of a unary call, when it is whole.
-asio::awaitable<bool> HttpSession::answer_json(Request& request, const std::string& path,
-                                               WebCall& call) {
-  watch_disconnect(call_number_);
-  std::string frames;
-  std::optional<grpc::Status> status;
-  while (!gone_ && !status) {
-    frames += call.take();
-    status = call.status();
-    if (status) break;
-    wake_.expires_at(std::chrono::steady_clock::time_point::max());
-    boost::system::error_code woken;
-    co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
-  }
-  if (!status) {
-    call.cancel();
-    co_return false;
-  }
-  Text response;
-  if (status->ok()) {
-    Result<std::string> message = parse_web_request(frames, frames.size());
-    if (message.ok()) message = json_response(path, *message);
-    if (message.ok())
-      response = json(request, 200, std::move(*message));
-    else
-      status = to_grpc(message.status());
-  }
-  if (!status->ok())
-    response = json(request, http_status_of(status->error_code()), json_error(*status));
-  const bool more = co_await send(response);
-  co_return more;
-}
-
-HttpSession::Text HttpSession::json(const Request& request, unsigned status,
-                                    std::string body) const {
-  return plain(request, static_cast<http::status>(status), "application/json", std::move(body));
-}
-
-HttpSession::Text HttpSession::refused_call(const Request& request, const Status& why) const {
-  if (is_json(header(request, http::field::content_type))) {
-    const grpc::Status status = to_grpc(why);
-    return json(request, http_status_of(status.error_code()), json_error(status));
-  }
-  return plain(request, http::status::ok, "application/grpc-web+proto",
-               web_trailer(to_grpc(why), {}));
-}
-
-// While a call runs nothing is read: an end of the connection shows only by looking.
-void HttpSession::watch_disconnect(std::uint64_t call_number) {
-  stream_.socket().async_wait(
-      asio::ip::tcp::socket::wait_read,
-      [self = shared_from_this(), call_number](const boost::system::error_code& error) {
-        if (error || self->call_ == nullptr || self->call_number_ != call_number) return;
-        char byte = 0;
-        const auto got =
-            ::recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        if (got > 0) return;  // the next request, sent early: the end shows when writing
-        if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-          self->watch_disconnect(call_number);
-          return;
-        }
-        self->gone_ = true;
-        self->call_->cancel();
-        self->wake_.cancel();
-      });
+HttpSession::Text HttpSession::refused_door(const Request& request, const Status& why) const {
+  const bool unknown = absl::IsUnauthenticated(why);
+  const std::string remedy = remedy_of(why);
+  Text response =
+      plain(request, unknown ? http::status::unauthorized : http::status::forbidden, kText,
+            message_of(why) + "\n" + (remedy.empty() ? "" : clean_text(remedy) + "\n"));
+  if (unknown) response.set(http::field::www_authenticate, "Bearer realm=\"odt\"");
+  return response;
 }
 
 // ---- blobs and files
 
 asio::awaitable<bool> HttpSession::blob(Request& request, std::string& hex) {
-  const Status allowed =
-      shared_->backend.policy->check(shared_->backend.policy->caller(peer_), Role::kViewer, kBlobs);
+  const Status allowed = admit_door(request, kBlobs);
   const auto raw = from_hex(hex);
   Result<std::string> path = absl::NotFoundError("no such blob");
   if (raw.ok() && raw->size() == Hash::kSize)
@@ -368,9 +286,8 @@ asio::awaitable<bool> HttpSession::blob(Request& request, std::string& hex) {
   std::ifstream in;
   if (allowed.ok() && path.ok()) in.open(*path, std::ios::binary | std::ios::ate);
   if (!in.is_open()) {
-    Text refusal = allowed.ok()
-                       ? plain(request, http::status::not_found, kText, "no such blob\n")
-                       : plain(request, http::status::forbidden, kText, message_of(allowed) + "\n");
+    Text refusal = allowed.ok() ? plain(request, http::status::not_found, kText, "no such blob\n")
+                                : refused_door(request, allowed);
     const bool more = co_await send(refusal);
     co_return more;
   }

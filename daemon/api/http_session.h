@@ -11,8 +11,9 @@
 #include "api/http_server.h"
 #include "api/static_files.h"
 #include "api/web_call.h"
+#include "api/web_stream.h"
 
-// For http_server.cpp and http_session.cpp only: Beast stays in these two.
+// For http_server.cpp, http_session.cpp and http_call.cpp only: Beast stays in these.
 namespace odt::api {
 
 namespace beast = boost::beast;
@@ -26,6 +27,7 @@ struct HttpShared {
   const HttpOptions options;
   const StaticFiles files, python;
   HttpBackend backend;
+  std::optional<asio::ssl::context> tls;
   std::set<std::shared_ptr<HttpSession>> sessions;
 };
 
@@ -42,11 +44,18 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   // Since when nothing but the next request is awaited; empty while one is answered, and after
   // close().
   std::optional<std::chrono::steady_clock::time_point> idle_since() const { return idle_since_; }
+  const std::string& address() const { return address_; }  // of the peer
+  bool local() const { return local_; }
 
  private:
+  asio::awaitable<bool> shake_hands();
+  asio::awaitable<bool> await_request(beast::flat_buffer& buffer);
   asio::awaitable<bool> read(beast::flat_buffer& buffer, Request& request);
+  Text too_big(const Request& request) const;
   asio::awaitable<void> drain();
   std::optional<std::string> forbidden(const Request& request) const;
+  Status admit_door(const Request& request, const std::string& door) const;
+  Text refused_door(const Request& request, const Status& why) const;
   asio::awaitable<bool> answer(Request& request);
   asio::awaitable<bool> bridge(Request& request);
   asio::awaitable<bool> pump(Request& request, WebCall& call);
@@ -67,16 +76,19 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   asio::awaitable<bool> send_raw(const std::string& bytes);
 
   void watch_disconnect(std::uint64_t call_number);
+  void look_again(std::uint64_t call_number);
   void dress(http::fields& head, const Request& request) const;
   std::string_view header(const Request& request, http::field field) const;
 
-  beast::tcp_stream stream_;
+  WebStream stream_;
   asio::steady_timer wake_;
   std::shared_ptr<HttpShared> shared_;
-  std::string peer_;
+  std::string peer_, cert_name_;   // cert_name_: CN of the client's certificate, checked
   std::shared_ptr<WebCall> call_;  // under way
   std::uint64_t call_number_ = 0;
   std::optional<std::chrono::steady_clock::time_point> idle_since_;
+  std::string address_;
+  bool local_ = false;
   bool gone_ = false;
 };
 

@@ -68,7 +68,6 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
     call->self_ = call;
     Result<Call> admitted = gate.admit(*context, method, request_id_of(*request), *request);
     if (!admitted.ok()) {
-      gate.refused(method, admitted.status());
       call->finish(admitted.status());
     } else if (admitted->fingerprint.empty()) {
       handler(*admitted, *request, reply_to(gate, *admitted, call));
@@ -88,11 +87,20 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   void OnDone() override { auto keep = std::move(self_); }
 
  private:
+  // Counts, remembers, writes down, then answers.
   static Reply<Resp> reply_to(Gate& gate, const Call& admitted,
                               const std::shared_ptr<UnaryCall>& call) {
     return Reply<Resp>([&gate, admitted, call](Result<Resp> result) {
       gate.count(admitted, result.status());
-      call->finish(std::move(result));
+      Result<std::string> bytes = std::string();
+      if (!result.ok())
+        bytes = result.status();
+      else if (!admitted.fingerprint.empty())
+        bytes = result->SerializeAsString();
+      gate.settle(admitted, std::move(bytes),
+                  [call, shared = std::make_shared<Result<Resp>>(std::move(result))] {
+                    call->finish(std::move(*shared));
+                  });
     });
   }
 
@@ -110,15 +118,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
       if (again.ParseFromString(**before)) return call->finish(std::move(again));
       return call->finish(absl::DataLossError("the remembered response cannot be read"));
     }
-    handler(admitted, request, Reply<Resp>([&gate, admitted, call](Result<Resp> result) {
-              gate.count(admitted, result.status());
-              Result<std::string> bytes =
-                  result.ok() ? Result<std::string>(result->SerializeAsString()) : result.status();
-              gate.settle(admitted, std::move(bytes),
-                          [call, shared = std::make_shared<Result<Resp>>(std::move(result))] {
-                            call->finish(std::move(*shared));
-                          });
-            }));
+    handler(admitted, request, reply_to(gate, admitted, call));
   }
 
   void finish(Result<Resp> result) {
@@ -175,12 +175,14 @@ class ApiService final : public grpc::Service {
                      grpc::CallbackServerContext* context,
                      const Req* request) -> grpc::ServerWriteReactor<Resp>* {
       Result<Call> call = gate_.admit(*context, *method, {}, *request);
-      if (!call.ok()) {
-        gate_.refused(*method, call.status());
-        return new RefusedStream<Resp>(call.status());
-      }
+      if (!call.ok()) return new RefusedStream<Resp>(call.status());
       gate_.count(*call, absl::OkStatus());
-      return handler(*call, *request);
+      gate_.settle(*call, std::string(), [] {});
+      grpc::ServerWriteReactor<Resp>* stream = handler(*call, *request);
+      // It cannot be over yet: gRPC has not been given it.
+      if (auto* endable = dynamic_cast<Endable*>(stream))
+        gate_.watch_end(*call, endable->weak_from_this());
+      return stream;
     };
     MarkMethodCallback(
         count_++, new grpc::internal::CallbackServerStreamingHandler<Req, Resp>(std::move(start)));

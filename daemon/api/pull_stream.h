@@ -14,7 +14,7 @@ namespace odt::api {
 // A stream whose next message is asked for when the one before has gone out: it needs no more
 // memory than one message, however slow the reader is.
 template <typename Resp>
-class PullStream final : public grpc::ServerWriteReactor<Resp> {
+class PullStream final : public grpc::ServerWriteReactor<Resp>, public Endable {
  public:
   // Nothing: the end. Any thread.
   using Answer = std::function<void(Result<std::optional<Resp>>)>;
@@ -34,6 +34,7 @@ class PullStream final : public grpc::ServerWriteReactor<Resp> {
     pull();
   }
   void OnCancel() override { finish(absl::CancelledError("the reader went away")); }
+  void end(const Status& why) override { finish(why); }
   void OnDone() override { const auto last = take_self(); }
 
  private:

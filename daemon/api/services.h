@@ -51,6 +51,7 @@ using ServicePtr = std::unique_ptr<grpc::Service>;
 
 // One file a service, named after it.
 ServicePtr make_fleet_service(Deps& deps);
+ServicePtr make_auth_service(Deps& deps);
 ServicePtr make_capture_service(Deps& deps);
 ServicePtr make_upload_service(Deps& deps);
 ServicePtr make_model_service(Deps& deps);

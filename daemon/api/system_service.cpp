@@ -44,6 +44,7 @@ ServicePtr make_system_service(Deps& deps) {
 std::vector<ServicePtr> make_services(Deps& deps) {
   std::vector<ServicePtr> services;
   services.push_back(make_fleet_service(deps));
+  services.push_back(make_auth_service(deps));
   services.push_back(make_capture_service(deps));
   services.push_back(make_upload_service(deps));
   services.push_back(make_model_service(deps));

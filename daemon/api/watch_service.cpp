@@ -5,7 +5,9 @@ namespace {
 
 // The gRPC end of one stream: writes come from the front thread, reactions from gRPC's threads.
 // Responses are bytes already: their records were encoded once for all streams.
-class WatchCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public WatchSink {
+class WatchCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
+                        public WatchSink,
+                        public Endable {
  public:
   static grpc::ServerWriteReactor<grpc::ByteBuffer>* start(WatchHub& hub,
                                                            const v1::WatchRequest& request) {
@@ -44,11 +46,12 @@ class WatchCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, publi
     finished_ = true;
     Finish(to_grpc(status));
   }
-  void OnWriteDone(bool ok) override { hub_.written(id_, ok); }
-  void OnCancel() override {
+  void end(const Status& why) override {
     hub_.closed_by_peer(id_);
-    finish(absl::CancelledError("the watcher went away"));
+    finish(why);
   }
+  void OnWriteDone(bool ok) override { hub_.written(id_, ok); }
+  void OnCancel() override { end(absl::CancelledError("the watcher went away")); }
   void OnDone() override { const auto last = take_self(); }
 
  private:

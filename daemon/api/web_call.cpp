@@ -38,6 +38,7 @@ class WebCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, 
     self_ = std::move(self);
     context_.AddMetadata(kBridgeTokenKey, request.bridge_token);
     context_.AddMetadata(kBridgePeerKey, request.peer);
+    if (!request.cert_name.empty()) context_.AddMetadata(kBridgeCertKey, request.cert_name);
     if (!request.authorization.empty())
       context_.AddMetadata("authorization", request.authorization);
     if (!request.owner.empty()) context_.AddMetadata(kOwnerKey, request.owner);

@@ -27,6 +27,7 @@ class WebCall {
     std::chrono::nanoseconds timeout{0};  // 0: none
     std::string peer;                     // of the browser, as gRPC prints it
     std::string bridge_token;             // AccessPolicy::bridge_token
+    std::string cert_name;  // CN of the certificate that the browser has proven to have
     std::string authorization;
     std::string owner;  // whom it is for; empty: who calls
   };

@@ -5,6 +5,7 @@
 
 #include "api/errors.h"
 #include "app/config.h"
+#include "app/exposure.h"
 
 // odtd check-config: every fault at once, before the daemon is started again with the file.
 namespace odt::app {
@@ -63,8 +64,10 @@ int check_config(int argc, const char* const* argv) {
     return help ? 0 : 2;
   }
   std::vector<Status> faults;
-  const Result<Config> config = read_config_file(first, faults);
+  Result<Config> config = read_config(first, faults);
   if (config.ok()) {
+    if (Status exposed = check_exposure(*config); faults.empty() && !exposed.ok())
+      faults.push_back(std::move(exposed));
     for (Status& fault : missing_files(first, *config)) faults.push_back(std::move(fault));
   } else {
     faults.push_back(config.status());

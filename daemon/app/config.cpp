@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "app/exposure.h"
+
 namespace odt::app {
 namespace {
 
@@ -158,9 +160,10 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
   }
   if (line.show_version) return line;
   if (!flags.config.empty()) {
-    ODT_ASSIGN(line.config, load_config_file(flags.config));
+    ODT_ASSIGN(line.config, load_config(flags.config));
   }
   ODT_TRY(apply(flags, line.config));
+  ODT_TRY(check_exposure(line.config));
   return line;
 }
 

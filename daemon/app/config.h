@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "alerts/book.h"
 #include "alerts/webhook.h"
 #include "api/access.h"
+#include "auth/audit_log.h"
+#include "auth/server_tls.h"
 #include "fleet/fleet_options.h"
 #include "lab/power.h"
 #include "link/tls.h"
@@ -34,7 +37,10 @@ struct Config {
   Endpoint grpc{"127.0.0.1", 7421};
   std::string socket;  // unix socket; "" until resolve()
   bool no_socket = false;
-  api::Role remote_role = api::Role::kNone;
+  std::optional<bool> auth_required;  // unset: where a port listens beyond this machine
+  std::vector<api::ClientRule> auth_clients;
+  auth::AuditOptions audit;
+  auth::ServerTlsFiles server_tls;  // of the HTTP and the gRPC port
   std::vector<std::string> listen;  // "address:port", "tls:address:port" where boards dial in
   bool insecure_tcp = false;        // also without TLS beyond this machine
   link::TlsFiles tls;
@@ -61,11 +67,12 @@ struct CommandLine {
   std::string help;
 };
 
-// TOML under the flags. Errors: INVALID_ARGUMENT, one line: file, line, key, what is wrong, what is
-// allowed; NOT_FOUND: no such file.
-Result<Config> load_config_file(const std::string& path);
+// TOML under the flags: the file, then every *.toml of the folder <path>.d in order of their names,
+// whose keys count where both have them. Errors: INVALID_ARGUMENT, one line: file, line, key, what
+// is wrong, what is allowed; NOT_FOUND: no such file.
+Result<Config> load_config(const std::string& path);
 // The same, but for faults of keys and values: each is one of `faults`, with its remedy.
-Result<Config> read_config_file(const std::string& path, std::vector<Status>& faults);
+Result<Config> read_config(const std::string& path, std::vector<Status>& faults);
 // odtd check-config [FILE]: says every fault of the file on stderr. The exit code: 0 valid, 2 not.
 int check_config(int argc, const char* const* argv);
 // Flags override --config FILE.

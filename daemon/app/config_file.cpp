@@ -307,6 +307,25 @@ Keys alert_keys(const Reader& r, Config& c) {
   return keys;
 }
 
+Keys client_keys(const Reader& r, Config& config) {
+  auto& rule = config.auth_clients.emplace_back();
+  return {{"cn", r.text(rule.cn)},
+          {"actor", r.text(rule.actor)},
+          {"role", r.parsed([&rule](const std::string& value) -> Status {
+             ODT_ASSIGN(rule.role, api::parse_role(value));
+             return absl::OkStatus();
+           })}};
+}
+
+// What was once there: anybody in the network could have that role.
+Status check_remote_role(const std::string& value) {
+  ODT_ASSIGN(const api::Role role, api::parse_role(value));
+  if (role == api::Role::kNone) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "callers from other machines need a token now (odtctl token add --role " + value +
+      "); remove the line");
+}
+
 Keys root_keys(const Reader& r, Config& c) {
   constexpr std::int64_t kMega = 1 << 20;
   return {
@@ -328,10 +347,17 @@ Keys root_keys(const Reader& r, Config& c) {
                              c.socket = c.no_socket ? "" : value;
                              return absl::OkStatus();
                            })}})},
-      {"access", r.section({{"remote_role", r.parsed([&c](const std::string& value) -> Status {
-                               ODT_ASSIGN(c.remote_role, api::parse_role(value));
-                               return absl::OkStatus();
-                             })}})},
+      {"access", r.section({{"remote_role", r.parsed(check_remote_role)}})},
+      {"auth", r.section({{"required", r.choice(c.auth_required)},
+                          {"client", r.tables([&r, &c] { return client_keys(r, c); },
+                                              [&c] {
+                                                return c.auth_clients.back().cn.empty() ? "cn" : "";
+                                              })}})},
+      {"audit", r.section({{"keep_days", r.number(c.audit.days, 1, 36'500)},
+                           {"keep_entries", r.number(c.audit.most, 1000, 10'000'000)}})},
+      {"tls", r.section({{"cert", r.text(c.server_tls.cert)},
+                         {"key", r.text(c.server_tls.key)},
+                         {"client_ca", r.text(c.server_tls.client_ca)}})},
       {"boards", r.section({{"listen", r.texts(c.listen,
                                                [](const std::string& value) {
                                                  return parse_listen(value).status();
@@ -364,26 +390,25 @@ Keys root_keys(const Reader& r, Config& c) {
   };
 }
 
-}  // namespace
-
-Result<Config> read_config_file(const std::string& path, std::vector<Status>& faults) {
+// Into what others have said before; adds the faults of keys and values.
+Status read_into(const std::string& path, Config& config, std::vector<Status>& faults) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
     return with_reason(absl::NotFoundError("config file " + path + " is not there"), "CONFIG",
                        "name another, or copy the one of the package");
   try {
-    Config config;
     const toml::table table = toml::parse_file(path);
     const Reader reader(path);
     ODT_TRY(reader.table(table, "", root_keys(reader, config)));
-    faults = reader.faults();
+    const std::vector<Status> found = reader.faults();
+    faults.insert(faults.end(), found.begin(), found.end());
     if (const Status power = lab::check_profiles(config.power); faults.empty() && !power.ok())
       faults.push_back(absl::InvalidArgumentError(path + ": " + std::string(power.message())));
     for (auto& rule : config.alert_rules) {
       rule.default_enabled = rule.enabled;
       rule.default_threshold = rule.threshold;
     }
-    return config;
+    return absl::OkStatus();
   } catch (const toml::parse_error& bad) {
     return with_reason(
         absl::InvalidArgumentError(path + ":" + std::to_string(bad.source().begin.line) + ": " +
@@ -392,9 +417,25 @@ Result<Config> read_config_file(const std::string& path, std::vector<Status>& fa
   }
 }
 
-Result<Config> load_config_file(const std::string& path) {
+}  // namespace
+
+Result<Config> read_config(const std::string& path, std::vector<Status>& faults) {
+  Config config;
+  ODT_TRY(read_into(path, config, faults));
+  std::vector<std::string> parts;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path + ".d", error))
+    if (entry.path().extension() == ".toml") parts.push_back(entry.path().string());
+  if (error && error != std::errc::no_such_file_or_directory)
+    return absl::PermissionDeniedError("config folder " + path + ".d: " + error.message());
+  std::sort(parts.begin(), parts.end());
+  for (const auto& part : parts) ODT_TRY(read_into(part, config, faults));
+  return config;
+}
+
+Result<Config> load_config(const std::string& path) {
   std::vector<Status> faults;
-  ODT_ASSIGN(Config config, read_config_file(path, faults));
+  ODT_ASSIGN(Config config, read_config(path, faults));
   if (faults.empty()) return config;
   const std::size_t more = faults.size() - 1;
   if (more == 0) return faults.front();

@@ -144,6 +144,7 @@ struct Daemon::Impl {
   std::unique_ptr<asio::steady_timer> watchdog;  // front
   bool running = false, stopped = false, fleet_started = false, observing = false;
   std::string http_url;
+  std::shared_ptr<const auth::ServerTls> tls;
 
   Status bind_ports();
   Status open_stores();
@@ -155,10 +156,13 @@ struct Daemon::Impl {
   api::GrpcOptions grpc_options() const;
   void announce();
   void feed_watchdog(std::chrono::microseconds period);
+  void tick();
+  asio::steady_timer ticks{front.io};
 };
 
 api::GrpcOptions Daemon::Impl::grpc_options() const {
-  return {config.grpc.address, config.grpc.port, config.socket};
+  return {config.grpc.address, config.grpc.port, config.socket, tls,
+          !config.auth_required.value_or(false)};
 }
 
 alerts::EngineOptions Daemon::Impl::alert_options() {
@@ -182,9 +186,15 @@ Status Daemon::Impl::bind_ports() {
   options.allowed_hosts = config.allowed_hosts;
   options.allowed_origins = config.allowed_origins;
   options.max_connections = config.max_connections;
+  if (!config.server_tls.empty()) {
+    ODT_ASSIGN(auth::ServerTls read, auth::read_server_tls(config.server_tls));
+    tls = std::make_shared<const auth::ServerTls>(std::move(read));
+    api::GrpcServer::tls_13_only();
+  }
+  options.tls = tls;
   ODT_ASSIGN(http, api::HttpServer::bind(front.io, std::move(options)));
   config.http.port = http->port();
-  http_url = "http://" + config.http.text();
+  http_url = (tls ? "https://" : "http://") + config.http.text();
   for (auto& where : config.listen) {
     ODT_ASSIGN(where, free_board_port(where));
   }
@@ -253,8 +263,10 @@ Status Daemon::Impl::make_rooms() {
   upload_options.folder = config.data_dir + "/uploads";
   upload_options.max_bytes = config.max_upload_bytes;
   uploads = std::make_unique<api::Uploads>(*control, *stores.blobs, clock, upload_options);
-  policy = std::make_unique<api::AccessPolicy>(config.remote_role);
-  gate = std::make_unique<api::Gate>(*policy, *control);
+  policy = std::make_unique<api::AccessPolicy>(api::AccessOptions{
+      config.auth_required.value_or(false), api::Role::kNone, config.auth_clients});
+  gate = std::make_unique<api::Gate>(*policy, *control, config.audit);
+  ODT_TRY(gate->load());
   deps.reset(new api::Deps{*gate, *control, *telemetry, *stores.blobs, *fleet, *jobs, *campaigns,
                            *alerts, *uploads, *hub, clock, [this] { return info(); },
                            retention_rules(config)});
@@ -288,17 +300,19 @@ Status Daemon::Impl::let_in() {
   api::HttpBackend backend;
   backend.channel = grpc->channel();
   backend.blobs = stores.blobs.get();
-  backend.policy = policy.get();
+  backend.gate = gate.get();
   backend.metrics = [this] { return api::metrics_text(*deps, http->connections()); };
   backend.ready = [this] { return ready.load(); };
   front.call([&] { http->serve(std::move(backend)); });
   Endpoints endpoints;
   endpoints.http = config.http;
+  endpoints.tls = tls != nullptr;
   endpoints.grpc = config.grpc;
   endpoints.socket = config.socket;
   endpoints.listen = config.listen;
   ODT_TRY(write_endpoints(config.data_dir, endpoints));
   ready = true;
+  asio::post(front.io, [this] { tick(); });
   announce();
   return absl::OkStatus();
 }
@@ -309,6 +323,14 @@ void Daemon::Impl::announce() {
   spdlog::info("odtd {} serves {} (dashboard), grpc {}{}{}", ODT_VERSION, http_url,
                config.grpc.text(), config.socket.empty() ? "" : ", " + config.socket,
                boards.empty() ? "" : "; boards dial in at " + boards);
+  if (!tls) {
+    const std::string port = std::to_string(config.http.port);
+    spdlog::info("from another machine: ssh -L {}:127.0.0.1:{} THIS_HOST, then http://127.0.0.1:{}",
+                 port, port, port);
+  } else {
+    spdlog::info("TLS 1.3, certificate SHA-256 {}; callers need {}", tls->fingerprint,
+                 config.auth_required.value_or(false) ? "a token" : "no token on this machine");
+  }
   ::sd_notifyf(0, "READY=1\nSTATUS=serving %s\nMAINPID=%d", http_url.c_str(),
                static_cast<int>(::getpid()));
   std::uint64_t limit_us = 0;
@@ -330,6 +352,16 @@ void Daemon::Impl::feed_watchdog(std::chrono::microseconds period) {
         if (watchdog) feed_watchdog(period);
       });
     });
+  });
+}
+
+// Tokens that expire, refusals that were counted, retention of the audit log.
+void Daemon::Impl::tick() {
+  if (!ready) return;
+  gate->tick();
+  ticks.expires_after(seconds(2));
+  ticks.async_wait([this](const boost::system::error_code& error) {
+    if (!error) tick();
   });
 }
 

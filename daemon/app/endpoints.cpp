@@ -13,7 +13,7 @@ std::string file_of(const std::string& data_dir) { return data_dir + "/endpoints
 
 Status write_endpoints(const std::string& data_dir, const Endpoints& endpoints) {
   nlohmann::json json;
-  json["http"] = "http://" + endpoints.http.text();
+  json["http"] = (endpoints.tls ? "https://" : "http://") + endpoints.http.text();
   json["http_port"] = endpoints.http.port;
   json["grpc"] = endpoints.grpc.text();
   json["grpc_port"] = endpoints.grpc.port;

@@ -9,6 +9,7 @@ namespace odt::app {
 
 struct Endpoints {
   Endpoint http, grpc;
+  bool tls = false;  // both
   std::string socket;
   std::vector<std::string> listen;  // where boards dial in
 };

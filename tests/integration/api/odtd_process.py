@@ -304,7 +304,7 @@ class OdtdTest(unittest.TestCase):
             key = body.split("=")[0].strip().strip("[]")
             is_key = line.startswith("#") and not line.startswith("# ") and ("=" in body or body.startswith("[["))
             if is_key and key not in ("data_dir", "web_dir", "worker", "socket", "file", "listen",
-                                      "tls_cert", "tls_key", "tls_client_ca", "tls_psk_file"):  # of files that are there
+                                      "tls_cert", "tls_key", "tls_client_ca", "tls_psk_file", "cert", "key", "client_ca"):  # of files that are there
                 lines.append(body)
             elif not line.startswith("#"):
                 lines.append(line)

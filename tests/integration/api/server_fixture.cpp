@@ -67,7 +67,7 @@ ApiServer::ApiServer(api::HttpOptions http_options)
   grpc = std::move(*started);
   std::promise<void> serving;
   asio::post(front.io, [&] {
-    http->serve({grpc->channel(), blobs.get(), &policy,
+    http->serve({grpc->channel(), blobs.get(), &gate,
                  [this] { return api::metrics_text(deps, http->connections()); },
                  [] { return true; }});
     serving.set_value();

@@ -8,6 +8,7 @@
 #include "api/services.h"
 #include "fakes.h"
 #include "odt/api/v1/alerts.pb.h"
+#include "odt/api/v1/auth.pb.h"
 #include "odt/api/v1/campaigns.pb.h"
 #include "odt/api/v1/services.pb.h"
 #include "odt/api/v1/storage.pb.h"
@@ -20,7 +21,8 @@ std::vector<const google::protobuf::ServiceDescriptor*> declared_services() {
   std::vector<const google::protobuf::ServiceDescriptor*> out;
   for (const auto* file :
        {v1::GetInfoRequest::descriptor()->file(), v1::GetCampaignRequest::descriptor()->file(),
-        v1::GetStorageRequest::descriptor()->file(), v1::GetAlertRequest::descriptor()->file()})
+        v1::GetStorageRequest::descriptor()->file(), v1::GetAlertRequest::descriptor()->file(),
+        v1::WhoAmIRequest::descriptor()->file()})
     for (int s = 0; s < file->service_count(); ++s) out.push_back(file->service(s));
   return out;
 }
