@@ -16,6 +16,8 @@ constexpr const char* kFooter =
     "least).\n"
     "Where odtd is: --address, else $ODT_ADDRESS, else unix:$XDG_RUNTIME_DIR/odt-fleet.sock, else\n"
     "unix:/run/odt-fleet/odtd.sock.\n"
+    "Who calls: the unix socket needs no token; else --token-file, $ODT_TOKEN, or what\n"
+    "`odtctl login` has kept in ~/.config/odt.\n"
     "Exit codes: 0 well, 1 failed, 2 wrong usage, 3 no odtd answers, 4 not found, 5 refused,\n"
     "6 run or job failed, 130 interrupted.";
 
@@ -27,14 +29,24 @@ void build(CLI::App& app, Context& context) {
   app.add_option("--owner", context.owner,
                  "Whom this is for, where boards are reserved; default: $ODT_OWNER, else you")
       ->envname("ODT_OWNER");
+  app.add_option("--token-file", context.credential_files.token,
+                 "Token of odtd's `odtctl token add`, in its first line")
+      ->type_name("FILE");
+  app.add_option("--ca", context.credential_files.ca,
+                 "TLS: the certificate odtd must have, or whose CA signed it (PEM)")
+      ->type_name("FILE");
+  app.add_option("--cert", context.credential_files.cert, "Our certificate (PEM), with --key")
+      ->type_name("FILE");
+  app.add_option("--key", context.credential_files.key, "Its private key (PEM)")->type_name("FILE");
   app.add_flag("--json", context.json, "Stable JSON: one value, or one a line where it streams");
   app.add_option("--timeout", context.timeout_s, "Seconds for one answer of odtd")
       ->check(CLI::Range(1, 3600));
   app.set_version_flag("--version", "odtctl 0.1.0");
-  for (auto* add : {add_board,   add_port,     add_model,   add_data,     add_train,
-                    add_run,     add_campaign, add_alert,   add_settings, add_stop_all,
-                    add_weights, add_eval,     add_capture, add_infer,    add_pc_train,
-                    add_storage, add_watch,    add_doctor,  add_info,     add_completion})
+  for (auto* add :
+       {add_board,    add_port,       add_model,    add_data,     add_train,   add_run,
+        add_campaign, add_alert,      add_settings, add_stop_all, add_weights, add_eval,
+        add_capture,  add_infer,      add_pc_train, add_storage,  add_watch,   add_doctor,
+        add_info,     add_completion, add_token,    add_login,    add_audit,   add_setup})
     add(app, context);
 }
 

@@ -67,13 +67,22 @@ Status from_grpc(const grpc::Status& status, const std::string& address) {
                      remedy == info.metadata().end() ? std::string() : clean(remedy->second));
 }
 
-std::shared_ptr<grpc::Channel> open_channel(const std::string& address) {
+std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const Credentials& own) {
+  if (own.ca_pem.empty()) return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials({own.ca_pem, own.key_pem, own.cert_pem});
+}
+
+std::shared_ptr<grpc::Channel> open_channel(const std::string& address, const Credentials& own) {
   gpr_set_log_function([](gpr_log_func_args*) {});  // errors reach the user as a status
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(64 << 20);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(address, channel_credentials(own), arguments);
+}
+
+void authorize(grpc::ClientContext& context, const std::string& authorization) {
+  if (!authorization.empty()) context.AddMetadata("authorization", authorization);
 }
 
 Result<grpc::ByteBuffer> to_buffer(const pb::Message& message) {
@@ -115,9 +124,14 @@ Result<std::string> choose_address(const std::string& given) {
                                     "' is neither host:port nor unix:/path");
 }
 
-Client::Client(const std::string& address, std::chrono::seconds timeout, std::string owner)
-    : address_(address), owner_(std::move(owner)), timeout_(timeout), impl_(new Impl) {
-  impl_->channel = open_channel(address);
+Client::Client(const std::string& address, std::chrono::seconds timeout, Credentials credentials,
+               std::string owner)
+    : address_(address),
+      authorization_(credentials.token.empty() ? "" : "Bearer " + credentials.token),
+      owner_(std::move(owner)),
+      timeout_(timeout),
+      impl_(new Impl) {
+  impl_->channel = open_channel(address, credentials);
 }
 
 Client::~Client() = default;
@@ -129,6 +143,7 @@ Status Client::call_any(pb::Message& request, pb::Message& response) {
   fill_request_id(request);
   ODT_ASSIGN(const grpc::ByteBuffer sent, to_buffer(request));
   grpc::ClientContext context;
+  authorize(context, authorization_);
   context.set_deadline(std::chrono::system_clock::now() + timeout_);
   if (!owner_.empty()) context.AddMetadata("x-odt-owner", owner_);
   grpc::GenericStub stub(impl_->channel);
@@ -152,6 +167,7 @@ Status Client::call_any(pb::Message& request, pb::Message& response) {
 Status Client::watch(const v1::WatchRequest& request,
                      const std::function<bool(const v1::WatchResponse&)>& on_response) {
   grpc::ClientContext context;
+  authorize(context, authorization_);
   {
     std::lock_guard lock(impl_->mutex);
     if (impl_->cancelled) return {};
@@ -187,6 +203,7 @@ Status read_parts(grpc::ClientContext& context, Reader& reader, const F& on_part
 
 Status Client::backup(const std::function<bool(const v1::BackupResponse&)>& on_part) {
   grpc::ClientContext context;
+  authorize(context, authorization_);
   const auto reader = v1::StorageService::NewStub(impl_->channel)->Backup(&context, {});
   return read_parts<v1::BackupResponse>(context, *reader, on_part, address_);
 }
@@ -195,6 +212,7 @@ Status Client::export_telemetry(
     const v1::ExportTelemetryRequest& request,
     const std::function<bool(const v1::ExportTelemetryResponse&)>& on_part) {
   grpc::ClientContext context;
+  authorize(context, authorization_);
   const auto reader =
       v1::StorageService::NewStub(impl_->channel)->ExportTelemetry(&context, request);
   return read_parts<v1::ExportTelemetryResponse>(context, *reader, on_part, address_);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/credentials.h"
 
 namespace google::protobuf {
 class Message;
@@ -28,7 +29,8 @@ Result<std::string> choose_address(const std::string& given);
 class Client {
  public:
   // owner: whom the calls are for; empty: who makes them.
-  Client(const std::string& address, std::chrono::seconds timeout, std::string owner = {});
+  Client(const std::string& address, std::chrono::seconds timeout, Credentials credentials = {},
+         std::string owner = {});
   ~Client();
 
   // The method whose request has this type. Fills request_id where the request has one, so that a
@@ -71,7 +73,7 @@ class Client {
 
  private:
   Status call_any(google::protobuf::Message& request, google::protobuf::Message& response);
-  std::string address_, owner_;
+  std::string address_, authorization_, owner_;
   std::chrono::seconds timeout_;
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -129,7 +129,15 @@ Result<std::string> fetch_blob(Context& context, const std::string& hash) {
     return absl::FailedPreconditionError("odtd has no HTTP port; set http.listen in odtd.toml");
   std::string url = info.http_url();
   while (url.ends_with('/')) url.pop_back();
-  ODT_ASSIGN(std::string content, http_get(url + "/v1/blobs/" + hex(hash)));
+  ODT_ASSIGN(const std::string address, choose_address(context.address_given));
+  ODT_ASSIGN(const Credentials own, choose_credentials(address, context.credential_files));
+  // Where odtd listens everywhere it is where the other calls go to.
+  const bool local = address.starts_with("unix:");
+  const std::string host = local ? "localhost" : address.substr(0, address.rfind(':'));
+  for (const char* all : {"://0.0.0.0:", "://[::]:"})
+    if (const auto at = url.find(all); at != std::string::npos)
+      url.replace(at, std::string_view(all).size(), "://" + host + ":");
+  ODT_ASSIGN(std::string content, http_get(url + "/v1/blobs/" + hex(hash), own));
   const Hash got = sha256(content);
   if (got.str() != hash)
     return absl::DataLossError("received " + got.hex() + ", expected " + hex(hash));

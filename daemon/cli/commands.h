@@ -33,6 +33,10 @@ void add_run_storage(CLI::App& run, Context& context);  // export, pin, unpin, t
 void add_watch(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);
+void add_token(CLI::App& app, Context& context);
+void add_login(CLI::App& app, Context& context);  // and whoami
+void add_audit(CLI::App& app, Context& context);
+void add_setup(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 
 }  // namespace odt::cli

@@ -12,7 +12,9 @@ namespace odt::cli {
 Result<Client*> Context::client() {
   if (client_ == nullptr) {
     ODT_ASSIGN(const std::string address, choose_address(address_given));
-    client_ = std::make_unique<Client>(address, std::chrono::seconds(timeout_s), owner);
+    ODT_ASSIGN(Credentials own, choose_credentials(address, credential_files));
+    client_ =
+        std::make_unique<Client>(address, std::chrono::seconds(timeout_s), std::move(own), owner);
   }
   return client_.get();
 }

@@ -34,6 +34,7 @@ class Context {
   Io io;
   std::string address_given;  // --address
   std::string owner;          // --owner, else $ODT_OWNER
+  CredentialFiles credential_files;
   bool json = false;
   int timeout_s = 30;
   Interrupt interrupt;

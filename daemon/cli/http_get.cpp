@@ -7,22 +7,29 @@
 #include <absl/strings/str_split.h>
 
 #include "base/asio.h"
+// After Asio.
+#include <boost/asio/ssl.hpp>
+
 #include "cli/text.h"
 
 namespace odt::cli {
 namespace {
 
 struct Url {
+  bool tls = false;
   std::string host, port = "80", authority, path = "/";
 };
 
 Result<Url> parse(const std::string& text) {
-  constexpr std::string_view kScheme = "http://";
-  const auto bad = absl::InvalidArgumentError("'" + clean(text) + "' is not an http:// address");
-  if (!text.starts_with(kScheme)) return bad;
+  const auto bad =
+      absl::InvalidArgumentError("'" + clean(text) + "' is not an http:// or https:// address");
   Url url;
-  const std::size_t slash = text.find('/', kScheme.size());
-  url.authority = text.substr(kScheme.size(), slash - kScheme.size());
+  url.tls = text.starts_with("https://");
+  if (!url.tls && !text.starts_with("http://")) return bad;
+  if (url.tls) url.port = "443";
+  const std::size_t begin = text.find("://") + 3;
+  const std::size_t slash = text.find('/', begin);
+  url.authority = text.substr(begin, slash - begin);
   if (slash != std::string::npos) url.path = text.substr(slash);
   url.host = url.authority;
   const std::size_t colon = url.authority.rfind(':');
@@ -44,6 +51,9 @@ Result<std::string> body_of(const std::string& url, const std::string& response)
   const std::vector<std::string> status = absl::StrSplit(lines[0], absl::MaxSplits(' ', 2));
   if (status.size() < 2 || status[1] != "200") {
     const std::string text = absl::StrCat(clean(url), ": ", clean(lines[0]));
+    if (status.size() >= 2 && status[1] == "401")
+      return with_reason(absl::UnauthenticatedError(text), "TOKEN_NEEDED",
+                         "odtd gives files over HTTP only to a token: --token-file, $ODT_TOKEN");
     return status.size() >= 2 && status[1] == "404" ? absl::NotFoundError(text)
                                                     : absl::InternalError(text);
   }
@@ -64,7 +74,34 @@ Result<std::string> body_of(const std::string& url, const std::string& response)
 
 }  // namespace
 
-Result<std::string> http_get(const std::string& text) {
+namespace {
+
+// Sends the request and reads until the server closes.
+template <typename Stream>
+std::string exchange(Stream& stream, const std::string& request, boost::system::error_code& ec) {
+  std::string response;
+  asio::write(stream, asio::buffer(request), ec);
+  if (!ec) asio::read(stream, asio::dynamic_buffer(response), ec);
+  if (ec == asio::error::eof || ec == asio::ssl::error::stream_truncated) ec = {};
+  return response;
+}
+
+std::string exchange_tls(asio::ip::tcp::socket& socket, const Url& url, const std::string& ca_pem,
+                         const std::string& request, boost::system::error_code& ec) {
+  asio::ssl::context context(asio::ssl::context::tls_client);
+  SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_3_VERSION);
+  context.add_certificate_authority(asio::buffer(ca_pem), ec);
+  if (ec) return {};
+  asio::ssl::stream<asio::ip::tcp::socket&> stream(socket, context);
+  stream.set_verify_mode(asio::ssl::verify_peer);
+  stream.set_verify_callback(asio::ssl::host_name_verification(url.host));
+  stream.handshake(asio::ssl::stream_base::client, ec);
+  return ec ? std::string() : exchange(stream, request, ec);
+}
+
+}  // namespace
+
+Result<std::string> http_get(const std::string& text, const Credentials& own) {
   ODT_ASSIGN(const Url url, parse(text));
   asio::io_context io;
   boost::system::error_code ec;
@@ -74,12 +111,11 @@ Result<std::string> http_get(const std::string& text) {
   if (!ec) asio::connect(socket, endpoints, ec);
   if (ec) return absl::UnavailableError(clean(text) + ": " + ec.message());
   const std::string request = absl::StrCat("GET ", url.path, " HTTP/1.1\r\nHost: ", url.authority,
-                                           "\r\nConnection: close\r\n\r\n");
-  asio::write(socket, asio::buffer(request), ec);
-  std::string response;
-  if (!ec) asio::read(socket, asio::dynamic_buffer(response), ec);
-  if (ec && ec != asio::error::eof)
-    return absl::UnavailableError(clean(text) + ": " + ec.message());
+                                           own.token.empty() ? "" : "\r\nAuthorization: Bearer ",
+                                           own.token, "\r\nConnection: close\r\n\r\n");
+  const std::string response =
+      url.tls ? exchange_tls(socket, url, own.ca_pem, request, ec) : exchange(socket, request, ec);
+  if (ec) return absl::UnavailableError(clean(text) + ": " + ec.message());
   return body_of(text, response);
 }
 
