@@ -1,7 +1,9 @@
 """Calls of odtd: every method by the type of its request, with deadline, retries and request_id."""
 from __future__ import annotations
 
+import collections
 import os
+import pathlib
 import random
 import time
 import uuid
@@ -14,6 +16,7 @@ from . import api
 from .errors import DeadlineExceeded, FleetError, InvalidArgument, from_rpc
 
 TIMEOUT_S = 30.0
+_Call = collections.namedtuple("_Call", ("method", "timeout", "metadata", "credentials", "wait_for_ready", "compression"))
 _MAX_MESSAGE = 256 << 20
 _PAGE = 1000
 
@@ -26,6 +29,52 @@ def default_address() -> str:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     own = os.path.join(runtime, "odt-fleet.sock") if runtime else ""
     return f"unix:{own}" if own and os.path.exists(own) else "unix:/run/odt-fleet/odtd.sock"
+
+
+def _login_folder(address: str) -> Optional[pathlib.Path]:
+    """Where `odtctl login` keeps token and ca.pem of an address."""
+    if address.startswith("unix:"):
+        return None
+    base = os.environ.get("XDG_CONFIG_HOME") or (os.environ.get("HOME", "") and os.path.join(os.environ["HOME"], ".config"))
+    name = "".join(c if c.isascii() and (c.isalnum() or c in ".-") else "_" for c in address)
+    return pathlib.Path(base) / "odt" / name if base else None
+
+
+def credentials_of(address: str, token: str = "", token_file: str = "", ca: str = "") -> Tuple[str, Optional[bytes]]:
+    """(token, certificate of the CA): what is given, else $ODT_TOKEN and $ODT_CA, else what `odtctl login` has kept."""
+    folder = _login_folder(address)
+    if not token and not token_file:
+        token = os.environ.get("ODT_TOKEN", "").strip()
+        if not token and folder and (folder / "token").exists():
+            token_file = str(folder / "token")
+    if token_file:
+        if os.stat(token_file).st_mode & 0o077:
+            raise InvalidArgument(f"{token_file} holds a secret that others may read", remedy=f"chmod 600 {token_file}")
+        token = pathlib.Path(token_file).read_text(encoding="ascii").strip()
+    ca = ca or os.environ.get("ODT_CA", "")
+    if not ca and folder and (folder / "ca.pem").exists():
+        ca = str(folder / "ca.pem")
+    host = address.rpartition(":")[0]
+    if token and not ca and not (address.startswith("unix:") or host in ("localhost", "[::1]") or host.startswith("127.")):
+        raise InvalidArgument(f"the token would go to {address} in clear text", remedy=f"odtctl login {address}, or ca=FILE")
+    return token, pathlib.Path(ca).read_bytes() if ca else None
+
+
+class _Authorized(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
+    """Sends the token with every call."""
+
+    def __init__(self, token: str):
+        self._header = ("authorization", f"Bearer {token}")
+
+    def _with(self, details: Any) -> Any:
+        return _Call(details.method, details.timeout, [*(details.metadata or []), self._header], details.credentials,
+                     details.wait_for_ready, details.compression)
+
+    def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        return continuation(self._with(client_call_details), request)
+
+    def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        return continuation(self._with(client_call_details), request)
 
 
 def _methods() -> Dict[str, Tuple[str, Any]]:
@@ -43,16 +92,21 @@ def _methods() -> Dict[str, Tuple[str, Any]]:
 class Client:
     """One channel to odtd. Thread-safe."""
 
-    def __init__(self, address: str = "", timeout: float = TIMEOUT_S, owner: str = ""):
+    def __init__(self, address: str = "", timeout: float = TIMEOUT_S, owner: str = "", token: str = "", token_file: str = "",
+                 ca: str = ""):
         if timeout <= 0:
             raise InvalidArgument(f"timeout is {timeout} s; it must be over 0", field="timeout")
         self.address = address or default_address()
         self.timeout = timeout
         self._metadata = (("x-odt-owner", owner),) if owner else ()
-        self.channel = grpc.insecure_channel(self.address, options=[
-            ("grpc.max_receive_message_length", _MAX_MESSAGE), ("grpc.max_send_message_length", _MAX_MESSAGE),
-            ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2000),
-            ("grpc.enable_http_proxy", 0)])
+        token, ca_pem = credentials_of(self.address, token, token_file, ca)
+        self.ca_pem, self.headers = ca_pem, {"Authorization": f"Bearer {token}"} if token else {}
+        options = [("grpc.max_receive_message_length", _MAX_MESSAGE), ("grpc.max_send_message_length", _MAX_MESSAGE),
+                   ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2000), ("grpc.enable_http_proxy", 0)]
+        self.channel = (grpc.secure_channel(self.address, grpc.ssl_channel_credentials(ca_pem), options=options) if ca_pem
+                        else grpc.insecure_channel(self.address, options=options))
+        if token:
+            self.channel = grpc.intercept_channel(self.channel, _Authorized(token))
         self._methods = _methods()
 
     def close(self) -> None:

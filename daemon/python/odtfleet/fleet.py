@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import pathlib
+import ssl
 import urllib.error
 import urllib.request
 from typing import Any, Callable, List, Optional, Sequence, Union
@@ -30,14 +31,16 @@ class Fleet(CampaignMaker, Operations):
 
     address: "host:port" or "unix:/path" of odtd's gRPC; default: where odtctl looks. timeout: seconds for one answer.
     owner: whom the calls are for, where boards are reserved; default: who makes them.
-    http: where odtd's HTTP is ("http://host:port"); default: what odtd says.
+    http: where odtd's HTTP is ("http://host:port"); default: what odtd says. token, token_file, ca: who calls, and whose
+    certificate odtd must have (TLS); default: $ODT_TOKEN, $ODT_CA, else what `odtctl login` has kept in ~/.config/odt.
 
     Where a board, model, data set, snapshot, run or campaign is asked for, give the object, its name or alias, its key
     (bytes), or the beginning of its key in hex, 6 digits at least. All methods raise FleetError (errors.py).
     """
 
-    def __init__(self, address: str = "", timeout: float = TIMEOUT_S, http: str = "", owner: str = ""):
-        self.client = Client(address, timeout, owner)
+    def __init__(self, address: str = "", timeout: float = TIMEOUT_S, http: str = "", owner: str = "", token: str = "",
+                 token_file: str = "", ca: str = ""):
+        self.client = Client(address, timeout, owner, token, token_file, ca)
         self._http = http
 
     def __enter__(self) -> "Fleet":
@@ -153,8 +156,11 @@ class Fleet(CampaignMaker, Operations):
         self._http = self._http or self.info().http_url
         url = uploads.blob_url(self._http, digest)
         try:
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            with opener.open(url, timeout=timeout or self.client.timeout) as answer:
+            handlers: List[Any] = [urllib.request.ProxyHandler({})]
+            if self.client.ca_pem:
+                handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cadata=self.client.ca_pem.decode())))
+            request = urllib.request.Request(url, headers=self.client.headers)
+            with urllib.request.build_opener(*handlers).open(request, timeout=timeout or self.client.timeout) as answer:
                 return answer.read()
         except urllib.error.HTTPError as error:
             kind = NotFound if error.code == 404 else FleetError
