@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import cases_alerts  # noqa: E402
 import cases_api  # noqa: E402
+import cases_attacks  # noqa: E402
 import cases_bad_input  # noqa: E402
 import cases_boards  # noqa: E402
 import cases_campaign  # noqa: E402
@@ -45,7 +46,7 @@ from tied import tied  # noqa: E402
 
 # The slowest begin first.
 MODULES = [cases_campaign, cases_crash, cases_recovery, cases_nvm, cases_training, cases_alerts, cases_lab, cases_snapshots, cases_queue, cases_losses,
-           cases_precision, cases_guard, cases_frozen, cases_float, cases_bad_input, cases_boards, cases_capture, cases_data, cases_storage,
+           cases_precision, cases_guard, cases_frozen, cases_float, cases_attacks, cases_bad_input, cases_boards, cases_capture, cases_data, cases_storage,
            cases_python, cases_http, cases_cli,
            cases_fixtures, cases_api]
 
