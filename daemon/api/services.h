@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "campaign/campaign_control.h"
 #include "jobs/job_control.h"
+#include "store/console_book.h"
 #include "store/disk_guard.h"
 #include "store/store_thread.h"
 #include "training/fleet_control.h"
@@ -45,6 +46,7 @@ struct Deps {
   const Clock& clock;
   std::function<SystemInfo()> info;  // any thread
   training::RetentionRules retention = {};
+  store::ConsoleBook* console = nullptr;  // null: what boards print is not kept
 };
 
 using ServicePtr = std::unique_ptr<grpc::Service>;
@@ -63,6 +65,9 @@ ServicePtr make_settings_service(Deps& deps);
 ServicePtr make_lab_service(Deps& deps);
 ServicePtr make_weights_service(Deps& deps);
 ServicePtr make_job_service(Deps& deps);
+ServicePtr make_console_service(Deps& deps);
+ServicePtr make_evaluation_service(Deps& deps);
+ServicePtr make_event_service(Deps& deps);
 ServicePtr make_watch_service(Deps& deps);
 ServicePtr make_storage_service(Deps& deps);
 ServicePtr make_system_service(Deps& deps);

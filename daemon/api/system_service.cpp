@@ -56,6 +56,9 @@ std::vector<ServicePtr> make_services(Deps& deps) {
   services.push_back(make_lab_service(deps));
   services.push_back(make_weights_service(deps));
   services.push_back(make_job_service(deps));
+  services.push_back(make_console_service(deps));
+  services.push_back(make_evaluation_service(deps));
+  services.push_back(make_event_service(deps));
   services.push_back(make_watch_service(deps));
   services.push_back(make_storage_service(deps));
   services.push_back(make_system_service(deps));

@@ -132,6 +132,7 @@ struct Daemon::Impl {
   std::unique_ptr<store::ControlThread> control;
   std::unique_ptr<store::TelemetryThread> telemetry;
   std::unique_ptr<store::DiskGuard> disk;
+  std::unique_ptr<store::ConsoleBook> console;
   std::unique_ptr<jobs::JobRunner> jobs;
   std::unique_ptr<training::Orchestrator> fleet;
   std::unique_ptr<campaign::Engine> campaigns;
@@ -216,6 +217,9 @@ Status Daemon::Impl::open_stores() {
   telemetry = std::make_unique<store::TelemetryThread>(std::move(stores.telemetry));
   disk = std::make_unique<store::DiskGuard>(config.data_dir, *control, *telemetry, *stores.blobs,
                                             clock);
+  std::string warning;
+  console = store::ConsoleBook::open(config.data_dir + "/console.db", clock, &warning);
+  if (!warning.empty()) spdlog::warn("store: {}", warning);
   return absl::OkStatus();
 }
 
@@ -234,6 +238,10 @@ Status Daemon::Impl::make_rooms() {
   options.fleet.serial_allow = config.serial_allow;
   options.fleet.tls = config.tls;
   options.fleet.version = ODT_VERSION;
+  options.fleet.console = [this](const BoardUid& uid, model::ConsoleSource source, int level,
+                                 const std::string& text) {
+    console->add(uid, source, level, text);
+  };
   options.fleet.link.insecure_tcp = config.insecure_tcp;
   if (!config.bauds.empty()) options.fleet.link.baud_list = config.bauds;
   options.resume_deadline = seconds(config.resume_deadline_s);
@@ -269,7 +277,7 @@ Status Daemon::Impl::make_rooms() {
   ODT_TRY(gate->load());
   deps.reset(new api::Deps{*gate, *control, *telemetry, *stores.blobs, *fleet, *jobs, *campaigns,
                            *alerts, *uploads, *hub, clock, [this] { return info(); },
-                           retention_rules(config)});
+                           retention_rules(config), console.get()});
   return absl::OkStatus();
 }
 
@@ -430,6 +438,7 @@ void Daemon::stop() {
   i.links.stop();
   i.front.stop();
   if (i.disk) i.disk->stop();
+  if (i.console) i.console->stop();
   if (i.telemetry) i.telemetry->stop();
   if (i.control) i.control->stop();
   i.grpc.reset();

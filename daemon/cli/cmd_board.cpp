@@ -255,6 +255,7 @@ void add_board(CLI::App& app, Context& context) {
     return nvm<v1::EraseBoardNvmResponse>(context, *word, v1::EraseBoardNvmRequest());
   });
   add_lab(*board, context);
+  add_console(*board, context);
   verb("forget", "Forget an offline board; its runs stay", [&context, word] {
     return simple<v1::DeleteBoardResponse>(context, *word, v1::DeleteBoardRequest(), "forgotten");
   });

@@ -1,5 +1,6 @@
 // Evaluation on a board, and training on the PC.
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "cli/labels.h"
 #include "cli/lookup.h"
 #include "cli/same_name.h"
+#include "odt/api/v1/evaluations.pb.h"
 #include "odt/api/v1/services.pb.h"
 
 namespace odt::cli {
@@ -129,6 +131,60 @@ Status evaluate(Context& context, const EvalOptions& o) {
   return {};
 }
 
+struct HistoryOptions {
+  std::string board, data, split;
+  std::uint32_t count = 50;
+};
+
+// What was measured before, newest first.
+Status list_evaluations(Context& context, const HistoryOptions& o) {
+  v1::ListEvaluationsRequest request;
+  request.set_page_size(o.count);
+  std::vector<std::string> terms;
+  if (!o.board.empty()) {
+    ODT_ASSIGN(const v1::Board board, find_board(context, o.board));
+    terms.push_back("board_uid=" + hex(board.uid()));
+  }
+  if (!o.data.empty()) {
+    ODT_ASSIGN(const v1::Dataset dataset, find_dataset(context, o.data));
+    terms.push_back("dataset_id=" + hex(dataset.id()));
+  }
+  if (!o.split.empty()) terms.push_back("split=" + o.split);
+  request.set_filter(absl::StrJoin(terms, ","));
+  ODT_ASSIGN(const auto page, context.call<v1::ListEvaluationsResponse>(request));
+  if (context.json) {
+    auto out = nlohmann::ordered_json::array();
+    for (const auto& e : page.evaluations()) out.push_back(to_json(e));
+    context.print_json(out);
+    return {};
+  }
+  ODT_ASSIGN(const Names names, Names::read(context));
+  Table table({"ID", "WHEN", "BOARD", "MODEL", "WEIGHTS", "DATA", "SPLIT", "SCORE"});
+  for (const auto& e : page.evaluations())
+    table.add({hex(e.id()).substr(0, 12), date_text(e.meta().create_time_us()),
+               names.board(e.board_uid()), names.model(e.model_hash()),
+               e.snapshot().empty() ? "as held" : hex(e.snapshot()).substr(0, 12),
+               names.dataset(e.dataset_id()), e.split(),
+               score_text(e.accuracy(), e.loss(), e.outputs())});
+  context.print(table);
+  if (page.evaluations().empty())
+    context.note("none yet; 'odtctl eval --board BOARD --data DATA' measures what a board holds");
+  if (!page.next_page_token().empty()) context.note("there are older ones: --count N");
+  return {};
+}
+
+void add_eval_list(CLI::App& verb, Context& context) {
+  const auto o = std::make_shared<HistoryOptions>();
+  CLI::App* list = verb.add_subcommand("list", "What was measured before, newest first");
+  list->add_option("--board", o->board, "Only of this board");
+  list->add_option("--data", o->data, "Only on this dataset");
+  list->add_option("--split", o->split, "Only of these samples")
+      ->check(CLI::IsMember({"train", "heldout", "test"}));
+  list->add_option("--count", o->count, "At most so many (default 50)")->check(CLI::Range(1, 1000));
+  list->callback(
+      [&context, o] { context.action = [&context, o] { return list_evaluations(context, *o); }; });
+}
+
 struct PcOptions {
   std::string data, name, arch, augment;
   std::vector<std::uint32_t> hidden{32};
@@ -188,16 +244,21 @@ void add_eval(CLI::App& app, Context& context) {
   const auto o = std::make_shared<EvalOptions>();
   CLI::App* verb =
       app.add_subcommand("eval", "Measure weights on a board: confusion matrix, or squared errors");
-  verb->add_option("--board", o->board, "Name, or beginning of the uid")->required();
-  verb->add_option("--data", o->data, "Name, or beginning of the id")->required();
+  CLI::Option* board = verb->add_option("--board", o->board, "Name, or beginning of the uid");
+  CLI::Option* data = verb->add_option("--data", o->data, "Name, or beginning of the id");
   verb->add_option("--weights", o->weights, "Snapshot (default: what the board holds)");
   verb->add_option("--split", o->split, "Which samples")
       ->check(CLI::IsMember({"train", "heldout", "test"}));
   verb->add_option("--wrong", o->wrong,
                    "Also list the first N samples that are wrong (measured one by one: slower)")
       ->check(CLI::Range(1, 1000));
-  verb->callback(
-      [&context, o] { context.action = [&context, o] { return evaluate(context, *o); }; });
+  add_eval_list(*verb, context);
+  verb->callback([&context, o, verb, board, data] {
+    if (verb->got_subcommand("list")) return;
+    for (const CLI::Option* needed : {board, data})
+      if (needed->count() == 0) throw CLI::RequiredError(needed->get_name());
+    context.action = [&context, o] { return evaluate(context, *o); };
+  });
 }
 
 void add_pc_train(CLI::App& app, Context& context) {

@@ -12,6 +12,7 @@ class Context;
 
 void add_board(CLI::App& app, Context& context);
 void add_lab(CLI::App& board, Context& context);  // more verbs of board
+void add_console(CLI::App& board, Context& context);  // a verb of board
 void add_capture(CLI::App& app, Context& context);
 void add_port(CLI::App& app, Context& context);
 void add_model(CLI::App& app, Context& context);

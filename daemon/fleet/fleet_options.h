@@ -10,6 +10,7 @@
 
 #include "base/asio.h"
 #include "model/board.h"
+#include "model/console.h"
 #include "session/link_runner.h"
 
 namespace odt::fleet {
@@ -48,6 +49,10 @@ struct FleetOptions {
   std::chrono::milliseconds view_interval{200};
   std::chrono::milliseconds rescan_interval{2000};
   std::chrono::milliseconds probe_time{1000};  // for the old board of a duplicate uid
+
+  // Takes what boards print, and odtd's marks between (online, offline); must not block.
+  std::function<void(const BoardUid&, model::ConsoleSource, int level, const std::string& text)>
+      console;
 
   // Seams for tests; empty: the real ones.
   std::function<std::vector<model::Port>()>

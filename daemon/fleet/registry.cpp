@@ -37,7 +37,10 @@ class Registry::Sink final : public session::SessionSink {
   void on_eval(const model::EvalReport& eval) override { registry_.listener_.on_eval(uid_, eval); }
   void on_nvm(const model::NvmCommitted& nvm) override { registry_.listener_.on_nvm(uid_, nvm); }
   void on_log(int level, const std::string& text) override {
-    registry_.log(level, "board " + registry_.boards_[uid_].board.name + ": " + text);
+    printed(model::ConsoleSource::kLog, level, text);
+  }
+  void on_console(const std::string& text) override {
+    printed(model::ConsoleSource::kRaw, 2, text);
   }
   void on_status(model::BoardStatus status) override {
     registry_.boards_[uid_].status = status;
@@ -50,6 +53,11 @@ class Registry::Sink final : public session::SessionSink {
   }
 
  private:
+  void printed(model::ConsoleSource source, int level, const std::string& text) {
+    registry_.log(level, "board " + registry_.boards_[uid_].board.name + ": " + text);
+    registry_.print(uid_, source, level, text);
+  }
+
   Registry& registry_;
   BoardUid uid_;
   std::uint64_t generation_;
@@ -209,6 +217,9 @@ asio::awaitable<void> Registry::admit(std::string endpoint,
   entry.status = model::BoardStatus::kOnline;
   entry.sink = std::make_shared<Sink>(*this, uid, generation);
   log(2, "board " + entry.board.name + " is online at " + endpoint);
+  print(uid, model::ConsoleSource::kHost, 2,
+        absl::StrCat("online at ", endpoint, ", firmware ", entry.board.fw_version,
+                     ", last reset: ", entry.board.reset_reason));
   judge_version(endpoint, session->hello());
   listener_.on_board_up(uid, session);
   session->set_sink(entry.sink.get());
@@ -304,6 +315,7 @@ asio::awaitable<void> Registry::board_down(BoardUid uid, std::uint64_t generatio
     if (port.port.board_uid == uid) port.port.board_uid = {};
   if (stopping_) co_return;
   log(2, "board " + entry.board.name + " is offline: " + std::string(why.message()));
+  print(uid, model::ConsoleSource::kHost, 3, absl::StrCat("offline: ", why.message()));
   listener_.on_board_down(uid, why);
   auto guard = co_await board_writes_.lock();
   if (entry.generation != generation) co_return;  // back again meanwhile

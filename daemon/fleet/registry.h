@@ -160,6 +160,10 @@ class Registry final : public session::LinkHost, public std::enable_shared_from_
   void log(int level, const std::string& text) const {
     if (log_) log_(level, text);
   }
+  void print(const BoardUid& uid, model::ConsoleSource source, int level,
+             const std::string& text) const {
+    if (options_.console) options_.console(uid, source, level, text);
+  }
 
   asio::io_context& io_;
   const Clock& clock_;

@@ -25,8 +25,9 @@ class SessionSink {
   virtual void on_job(const model::JobChanged& job) = 0;
   virtual void on_eval(const model::EvalReport& eval) = 0;
   virtual void on_nvm(const model::NvmCommitted&) {}
-  virtual void on_log(int level,
-                      const std::string& text) = 0;  // sanitised; also raw console lines (level 2)
+  virtual void on_log(int level, const std::string& text) = 0;  // sanitised
+  // A line that came between frames, sanitised.
+  virtual void on_console(const std::string& text) { on_log(2, text); }
   virtual void on_status(model::BoardStatus status) = 0;  // online, suspect, busy
   // The conversation is over (5 s silent, link gone, other boot). No call follows.
   virtual void on_closed(const Status& why) = 0;

@@ -14,6 +14,7 @@ void SessionImpl::set_sink(SessionSink* sink) {
   sink_ = sink;
   if (sink == nullptr || closed_ || !connected_) return;
   if (status_ != model::BoardStatus::kUnspecified) sink->on_status(status_);
+  for (const auto& line : std::exchange(early_, {})) log_line(2, line, true);
   begin_events();
 }
 
@@ -168,14 +169,21 @@ void SessionImpl::on_log(const wire::Frame& frame) {
   log_line(log->level, log->text);
 }
 
-void SessionImpl::on_console(const std::string& line) { log_line(2, line); }
+void SessionImpl::on_console(const std::string& line) {
+  if (sink_ != nullptr) return log_line(2, line, true);
+  // What a board prints at its start comes before anybody listens.
+  early_.push_back(line);
+  if (early_.size() > kEarlyLines) early_.pop_front();
+}
 
-void SessionImpl::log_line(int level, const std::string& text) {
+void SessionImpl::log_line(int level, const std::string& text, bool raw) {
   if (sink_ == nullptr || closed_ || !logs_.allow(now())) return;
   if (const std::uint32_t lost = logs_.take_suppressed(); lost != 0) {
     sink_->on_log(3, "(" + std::to_string(lost) + " log lines suppressed)");
   }
-  if (sink_ != nullptr) sink_->on_log(level, text);
+  if (sink_ == nullptr) return;
+  if (raw) return sink_->on_console(text);
+  sink_->on_log(level, text);
 }
 
 }  // namespace odt::session

@@ -161,7 +161,7 @@ class SessionImpl final : public BoardSession,
   void deliver_payload(std::uint32_t id, std::string_view payload);
   void remember_events();
   void deliver_event(std::uint32_t id, wire::EventBody&& body);
-  void log_line(int level, const std::string& text);
+  void log_line(int level, const std::string& text, bool raw = false);
 
   // session_transfer.cpp
   asio::awaitable<Status> send_once(wire::XferOpen open, std::shared_ptr<const std::string> content,
@@ -222,6 +222,8 @@ class SessionImpl final : public BoardSession,
   Uuid run_;
   std::uint32_t attempt_ = 0;
   LogLimiter logs_;
+  static constexpr std::size_t kEarlyLines = 32;
+  std::deque<std::string> early_;  // of the console, before there is a sink
 };
 
 }  // namespace odt::session

@@ -134,6 +134,9 @@ Result<Page<model::Snapshot>> ControlEngine::snapshots(const ListQuery& q) {
 Result<model::Evaluation> ControlEngine::evaluation(const Uuid& id) {
   return get<model::Evaluation>(Kind::kEvaluation, id.str(), "evaluation");
 }
+Result<Page<model::Evaluation>> ControlEngine::evaluations(const ListQuery& q) {
+  return list<model::Evaluation>(Kind::kEvaluation, q, true);
+}
 Result<model::Job> ControlEngine::job(const Uuid& id) {
   return get<model::Job>(Kind::kJob, id.str(), "job");
 }
@@ -309,6 +312,11 @@ Result<model::EventBody> ControlEngine::body_of(const EventRow& event) {
       return absl::DataLossError(absl::StrCat("control.db: event ", event.seq, " is of kind ",
                                               static_cast<int>(event.kind)));
   }
+}
+
+Result<std::int64_t> ControlEngine::first_event_seq() {
+  ODT_ASSIGN(const Rows::SeqRange range, rows_->event_range());
+  return range.first;
 }
 
 Result<std::vector<model::Event>> ControlEngine::events_from(std::int64_t first,

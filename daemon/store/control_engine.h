@@ -38,6 +38,7 @@ class ControlEngine : public ControlStore {
   Result<model::Snapshot> snapshot(const Hash& hash) override;
   Result<Page<model::Snapshot>> snapshots(const ListQuery& q) override;
   Result<model::Evaluation> evaluation(const Uuid& id) override;
+  Result<Page<model::Evaluation>> evaluations(const ListQuery& q) override;
   Result<model::Job> job(const Uuid& id) override;
   Result<Page<model::Job>> jobs(const ListQuery& q) override;
   Result<model::Run> run(const Uuid& id) override;
@@ -68,6 +69,7 @@ class ControlEngine : public ControlStore {
       const std::set<std::pair<std::string, std::string>>& without) override;
   Result<std::string> find_request(const std::string& actor,
                                    const std::string& request_id) override;
+  Result<std::int64_t> first_event_seq() override;
   Result<std::vector<model::Event>> events_from(std::int64_t first, std::uint32_t limit) override;
 
  protected:

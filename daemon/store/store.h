@@ -222,6 +222,7 @@ class ControlStore {
   virtual Result<model::Snapshot> snapshot(const Hash& hash) = 0;
   virtual Result<Page<model::Snapshot>> snapshots(const ListQuery& q) = 0;
   virtual Result<model::Evaluation> evaluation(const Uuid& id) = 0;
+  virtual Result<Page<model::Evaluation>> evaluations(const ListQuery& q) = 0;
   virtual Result<model::Job> job(const Uuid& id) = 0;
   virtual Result<Page<model::Job>> jobs(const ListQuery& q) = 0;
   virtual Result<model::Run> run(const Uuid& id) = 0;
@@ -260,6 +261,7 @@ class ControlStore {
   virtual Result<std::string> find_request(const std::string& actor,
                                            const std::string& request_id) = 0;
 
+  virtual Result<std::int64_t> first_event_seq() = 0;  // oldest that is kept
   // Events with seq in [first, first + limit), bodies as they are now (append-only ones as
   // written). OUT_OF_RANGE where `first` is older than what is kept.
   virtual Result<std::vector<model::Event>> events_from(std::int64_t first,

@@ -47,7 +47,7 @@ from tied import tied  # noqa: E402
 # The slowest begin first.
 MODULES = [cases_campaign, cases_crash, cases_recovery, cases_nvm, cases_training, cases_alerts, cases_lab, cases_snapshots, cases_queue, cases_losses,
            cases_precision, cases_guard, cases_frozen, cases_float, cases_attacks, cases_bad_input, cases_boards, cases_capture, cases_data, cases_storage,
-           cases_python, cases_http, cases_cli,
+           cases_python, cases_http, cases_cli, cases_console,
            cases_fixtures, cases_api]
 
 # Of tests/run.sh --full alone: what tests/qemu (nvm.py) and the simulated boards' cases show as well.

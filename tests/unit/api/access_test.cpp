@@ -10,6 +10,10 @@
 #include "odt/api/v1/alerts.pb.h"
 #include "odt/api/v1/auth.pb.h"
 #include "odt/api/v1/campaigns.pb.h"
+#include "odt/api/v1/console.pb.h"
+#include "odt/api/v1/evaluations.pb.h"
+#include "odt/api/v1/events.pb.h"
+#include "odt/api/v1/lab.pb.h"
 #include "odt/api/v1/services.pb.h"
 #include "odt/api/v1/storage.pb.h"
 
@@ -22,7 +26,10 @@ std::vector<const google::protobuf::ServiceDescriptor*> declared_services() {
   for (const auto* file :
        {v1::GetInfoRequest::descriptor()->file(), v1::GetCampaignRequest::descriptor()->file(),
         v1::GetStorageRequest::descriptor()->file(), v1::GetAlertRequest::descriptor()->file(),
-        v1::WhoAmIRequest::descriptor()->file()})
+        v1::WhoAmIRequest::descriptor()->file(), v1::ReserveBoardRequest::descriptor()->file(),
+        v1::ListConsoleRequest::descriptor()->file(),
+        v1::ListEvaluationsRequest::descriptor()->file(),
+        v1::SearchEventsRequest::descriptor()->file()})
     for (int s = 0; s < file->service_count(); ++s) out.push_back(file->service(s));
   return out;
 }

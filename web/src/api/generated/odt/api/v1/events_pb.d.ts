@@ -57,6 +57,13 @@ export declare type SearchEventsRequest = Message<"odt.api.v1.SearchEventsReques
    * @generated from field: bool problems = 6;
    */
   problems: boolean;
+
+  /**
+   * only later ones
+   *
+   * @generated from field: int64 after_seq = 7;
+   */
+  afterSeq: bigint;
 };
 
 /**
@@ -94,6 +101,20 @@ export declare type SearchEventsResponse = Message<"odt.api.v1.SearchEventsRespo
    * @generated from field: uint64 scanned = 4;
    */
   scanned: bigint;
+
+  /**
+   * whether it matches or not
+   *
+   * @generated from field: int64 newest_event_seq = 5;
+   */
+  newestEventSeq: bigint;
+
+  /**
+   * another one: events are numbered anew
+   *
+   * @generated from field: uint64 store_epoch = 6;
+   */
+  storeEpoch: bigint;
 };
 
 /**
