@@ -227,6 +227,28 @@ tests.push([
   },
 ]);
 
+if (process.argv.includes("--control")) {
+  tests.push([
+    "a daemon with a new database replaces all that was shown",
+    async () => {
+      await page.evaluate(() => (location.hash = "#/runs"));
+      await until("runs", async () => (await page.locator("table.runs tbody tr").count()) > 0);
+      await ask("kill");
+      await ask("forget");
+      await until("not live", async () => !(await isLive()), 5000);
+      await ask("start");
+      await until("live again", isLive, kSlowMs);
+      await until("no runs", async () => /No runs yet/.test(await text(page, "main")), kSlowMs);
+      await page.evaluate(() => (location.hash = "#/fleet"));
+      await until("the boards come in anew", async () => (await rows.count()) >= 1, kSlowMs);
+      assert(!/was /.test(await rows.first().innerText()), "a row tells the past");
+      await page.evaluate(() => (location.hash = "#/models"));
+      await until("no models", async () => /No models yet/.test(await text(page, "main")), kSlowMs);
+      noFaults();
+    },
+  ]);
+}
+
 const failed = await runTests("browser/e2e", tests);
 await browser.close();
 process.exit(failed === 0 ? 0 : 1);

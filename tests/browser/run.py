@@ -82,6 +82,9 @@ def run_e2e(fleet):
     for line in test.stdout:
         if line == "ASK kill\n":
             fleet.end("odtd", signal.SIGKILL)
+        elif line == "ASK forget\n":  # everything that odtd knows
+            for part in fleet.data.iterdir():
+                shutil.rmtree(part) if part.is_dir() else part.unlink()
         elif line == "ASK start\n":
             fleet.start_odtd(http_port=int(http.rsplit(":", 1)[1]), listen_port=int(listen.rsplit(":", 1)[1]),
                              web=ROOT / "web" / "dist")

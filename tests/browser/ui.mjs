@@ -3,6 +3,7 @@ import { runTests } from "./browser.mjs";
 import { actionTests } from "./ui_actions.mjs";
 import { curveStateTests } from "./ui_curve_states.mjs";
 import { linkTests } from "./ui_link.mjs";
+import { stateTests } from "./ui_states.mjs";
 import { browser } from "./ui_page.mjs";
 import { viewTests } from "./ui_views.mjs";
 
@@ -11,6 +12,7 @@ const failed = await runTests("browser/ui", [
   ...actionTests,
   ...linkTests,
   ...curveStateTests,
+  ...stateTests,
 ]);
 await browser.close();
 process.exit(failed === 0 ? 0 : 1);

@@ -161,4 +161,29 @@ export const tests = [
       await seen("stopped", ".tiles", "stopped");
     },
   ],
+  [
+    "files that hold no data are refused with the cause, what to do, and nothing half-made",
+    async ({ page, ctl, go, seen }) => {
+      const before = (await ctl("data", "list")).length;
+      for (const [name, content, cause] of [
+        ["empty.csv", "", "is empty"],
+        ["cut.csv", "a,b,label\n1,2,x\n3,", "line 3: 2 cells; expected 3"],
+        ["cut.png", "\x89PNG\r\n\x1a\n", ""],
+        ["garbage.npz", "PK\x03\x04no", "truncated"],
+      ]) {
+        await go("#/data");
+        await drop(page, name, content);
+        await button(page, "Import").click();
+        await seen(
+          `why ${name} is refused`,
+          ".problem",
+          new RegExp(`Could not import[^]*${cause}`),
+        );
+        const said = await page.locator(".problem").innerText();
+        assert(!said.includes("odtctl doctor"), `a sound daemon is blamed: ${said}`);
+        await go("#/runs");
+      }
+      assert((await ctl("data", "list")).length === before, "something was made of them");
+    },
+  ],
 ];

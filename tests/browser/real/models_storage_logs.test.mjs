@@ -128,7 +128,7 @@ export const tests = [
       await seen("a new line by itself", ".log", `log-${stamp}`);
       assert((await page.locator(".bar-note").innerText()) !== before, "the count stood still");
       await until("only those", async () =>
-        (await page.locator(".log-line").allInnerTexts()).every((t) => t.includes(`log-${stamp}`)),
+        (await page.locator(".log-kind").allInnerTexts()).every((t) => /dataset|job/.test(t)),
       );
       await page.locator("#search").fill("");
       await page.getByLabel("Board", { exact: true }).selectOption({ label: "lab-2" });
@@ -140,7 +140,7 @@ export const tests = [
       await until("no times", async () => (await page.locator(".log time").count()) === 0);
       const [file] = await Promise.all([
         page.waitForEvent("download"),
-        button(page, "Download").click(),
+        button(page, "Download all").click(),
       ]);
       const text = readFileSync(await file.path(), "utf8");
       assert(

@@ -13,6 +13,17 @@ export interface Problem {
   code: string;
 }
 
+/// What went wrong with a remedy of its own: a job that failed, a file that cannot be sent.
+export class TroubleError extends Error {
+  constructor(
+    cause: string,
+    readonly remedy: string,
+    readonly reason = "",
+  ) {
+    super(cause);
+  }
+}
+
 const kDefaultRemedies: Partial<Record<Code, string>> = {
   [Code.Unavailable]: "Check that odtd is running (odtctl doctor), then try again.",
   [Code.Unknown]: "Check that odtd is running (odtctl doctor), then try again.",
@@ -30,11 +41,16 @@ const kDefaultRemedies: Partial<Record<Code, string>> = {
 /// Turns any thrown value into a Problem. `title` says what was tried and on what ("Could not
 /// identify board m33-1").
 export function describeError(error: unknown, title: string): Problem {
+  if (error instanceof TroubleError)
+    return { title, cause: error.message, remedy: error.remedy, code: error.reason };
   const e = ConnectError.from(error);
   const info = e.findDetails(ErrorInfoSchema)[0];
   const fields = e.findDetails(BadRequestSchema).flatMap((d) => d.fieldViolations);
   const retry = e.findDetails(RetryInfoSchema)[0]?.retryDelay;
-  const details = fields.map((f) => `${f.field}: ${f.description}`);
+  // Where the message has it already it is not said again.
+  const details = fields
+    .filter((f) => !e.rawMessage.includes(f.description) && !f.description.includes(e.rawMessage))
+    .map((f) => `${f.field}: ${f.description}`);
   const unreachable = e.code === Code.Unknown && /fetch|network/i.test(e.rawMessage);
   const cause = unreachable
     ? "The daemon cannot be reached."
@@ -42,7 +58,7 @@ export function describeError(error: unknown, title: string): Problem {
   const remedy =
     info?.metadata["remedy"] ??
     (retry !== undefined ? `Try again in ${Number(retry.seconds)} s.` : undefined) ??
-    kDefaultRemedies[e.code] ??
+    (unreachable || error instanceof ConnectError ? kDefaultRemedies[e.code] : undefined) ??
     "Correct it and try again.";
   return { title, cause, remedy, code: info?.reason ?? Code[e.code].toUpperCase() };
 }

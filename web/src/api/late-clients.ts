@@ -3,6 +3,9 @@ import { createGrpcWebTransport } from "@connectrpc/connect-web";
 import { AlertService, SettingsService } from "./generated/odt/api/v1/alerts_pb.js";
 import { CampaignService } from "./generated/odt/api/v1/campaigns_pb.js";
 import { LabService } from "./generated/odt/api/v1/lab_pb.js";
+import { ConsoleService } from "./generated/odt/api/v1/console_pb.js";
+import { EvaluationService } from "./generated/odt/api/v1/evaluations_pb.js";
+import { EventService } from "./generated/odt/api/v1/events_pb.js";
 import { StorageService } from "./generated/odt/api/v1/storage_pb.js";
 import { withOwner } from "./owner";
 
@@ -13,6 +16,9 @@ export interface LateClients {
   alert: Client<typeof AlertService>;
   settings: Client<typeof SettingsService>;
   lab: Client<typeof LabService>;
+  console: Client<typeof ConsoleService>;
+  evaluation: Client<typeof EvaluationService>;
+  event: Client<typeof EventService>;
 }
 
 let shared: LateClients | null = null;
@@ -28,6 +34,9 @@ export function lateClients(): LateClients {
       alert: createClient(AlertService, transport),
       settings: createClient(SettingsService, transport),
       lab: createClient(LabService, transport),
+      console: createClient(ConsoleService, transport),
+      evaluation: createClient(EvaluationService, transport),
+      event: createClient(EventService, transport),
     };
   }
   return shared;

@@ -106,3 +106,5 @@ export type {
 export type { EffectiveSetting } from "./generated/odt/api/v1/alerts_pb.js";
 export type { LabEvent } from "./generated/odt/api/v1/types_pb.js";
 export { LabEvent_Kind } from "./generated/odt/api/v1/types_pb.js";
+export { ConsoleSource } from "./generated/odt/api/v1/console_pb.js";
+export type { ConsoleLine, ListConsoleResponse } from "./generated/odt/api/v1/console_pb.js";

@@ -1,13 +1,13 @@
 import { fromHex, toHex } from "../api/bytes";
 import { clients, kCallTimeoutMs } from "../api/clients";
-import { Job_Kind, Job_State, type Evaluation, type InferResponse } from "../api/types";
+import { lateClients } from "../api/late-clients";
+import type { Evaluation, InferResponse } from "../api/types";
 import { act } from "./actions";
 import { boardName, evaluations, jobs } from "./fleet";
 import { jobEnd } from "./job-end";
 
 const options = { timeoutMs: kCallTimeoutMs };
 const kBoardMs = 60_000;
-const kMostAtOnce = 4;
 
 export interface EvaluateWish {
   uidHex: string;
@@ -53,23 +53,20 @@ export async function fetchEvaluation(hex: string): Promise<Evaluation | undefin
   return evaluation;
 }
 
-/// Hex ids of evaluations, newest first: the jobs tell of them, there is no list of their own.
-export function evaluationIds(): string[] {
-  const fromJobs = jobs
-    .all()
-    .filter((j) => j.kind === Job_Kind.EVALUATE && j.state === Job_State.SUCCEEDED)
-    .map((j) => toHex(j.resultKey));
-  return [...new Set([...fromJobs, ...evaluations.keys.value])]
-    .filter((hex) => hex !== "")
-    .sort((a, b) => (a < b ? 1 : -1));
+export interface EvaluationHistory {
+  list: Evaluation[]; // newest first, without their confusion
+  more: boolean;
 }
 
-/// Fetches those of the ids that are not known yet, a few at a time.
-export async function fetchEvaluations(ids: readonly string[]): Promise<void> {
-  const missing = ids.filter((hex) => evaluations.peek(hex) === undefined);
-  for (let i = 0; i < missing.length; i += kMostAtOnce) {
-    const group = missing.slice(i, i + kMostAtOnce);
-    await Promise.all(group.map((hex) => fetchEvaluation(hex).catch(() => undefined)));
+/// What was measured before: the newest, `most` of them.
+export async function listEvaluations(most: number): Promise<EvaluationHistory> {
+  const list: Evaluation[] = [];
+  for (let pageToken = ""; ; ) {
+    const pageSize = Math.min(1000, most - list.length);
+    const page = await lateClients().evaluation.listEvaluations({ pageSize, pageToken }, options);
+    list.push(...page.evaluations);
+    pageToken = page.nextPageToken;
+    if (pageToken === "" || list.length >= most) return { list, more: pageToken !== "" };
   }
 }
 

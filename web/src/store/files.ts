@@ -1,6 +1,7 @@
 // Files from and to the person's disk, and uploads.
 import { newRequestId, toHex } from "../api/bytes";
 import { clients } from "../api/clients";
+import { TroubleError } from "../api/errors";
 import { Sha256 } from "./sha256";
 
 const kChunkBytes = 384 * 1024; // the daemon takes 512 KiB
@@ -30,6 +31,16 @@ export async function saveBlob(hash: Uint8Array, name: string): Promise<void> {
 export const fileName = (text: string, extension: string): string =>
   `${text.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[-.]+/, "") || "file"}.${extension}`;
 
+/// The beginning of a text, of at most so many bytes in UTF-8: what the daemon takes as a name.
+export function shortName(text: string, bytes = 64): string {
+  let out = "";
+  for (const c of text) {
+    if (new TextEncoder().encode(out + c).length > bytes) break;
+    out += c;
+  }
+  return out;
+}
+
 export interface Progress {
   done: number; // bytes
   total: number;
@@ -43,6 +54,8 @@ export async function uploadFile(
   name: string,
   onProgress: (p: Progress) => void,
 ): Promise<Uint8Array> {
+  if (file.size === 0)
+    throw new TroubleError(`${name} is empty: 0 bytes`, "Choose a file that has something in it.");
   const sha256 = await hashOf(file, onProgress);
   const { upload: api } = clients();
   const size = BigInt(file.size);

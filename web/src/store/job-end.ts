@@ -1,5 +1,6 @@
 import { toHex } from "../api/bytes";
 import { clients, kCallTimeoutMs } from "../api/clients";
+import { TroubleError } from "../api/errors";
 import { Job_State, type Job } from "../api/types";
 import { jobs } from "./fleet";
 
@@ -18,7 +19,9 @@ export async function jobEnd(job: Job): Promise<Job> {
     jobs.set(toHex(last.id), last);
   }
   if (last.state === Job_State.SUCCEEDED) return last;
-  throw new Error(
-    [last.reason?.text || last.message, last.reason?.remedy].filter(Boolean).join(" "),
+  throw new TroubleError(
+    last.reason?.text || last.message || "it ended without a reason",
+    last.reason?.remedy || "Correct what it names, then try again.",
+    last.reason?.code,
   );
 }

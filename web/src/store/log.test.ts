@@ -1,27 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { type Board, type Run, RunState, type Event } from "../api/types";
 import { boards, runs } from "./fleet";
-import { describeEvent, EventLog, kMostLines, logText, stamp } from "./log";
+import { describeEvent, logLine, logText, stamp, type LogLine } from "./log";
 
 const event = (seq: number, what: unknown): Event =>
   ({ eventSeq: BigInt(seq), timeUs: BigInt(seq) * 1000n, actor: "cli", what }) as Event;
 const model = (seq: number): Event => event(seq, { case: "model", value: { name: `m${seq}` } });
-
-describe("EventLog", () => {
-  it("keeps each event once, in the order of their numbers", () => {
-    const log = new EventLog();
-    log.add([model(5), model(6)]);
-    log.add([model(3), model(5), model(0)]);
-    expect(log.lines.value.map((l) => Number(l.seq))).toEqual([3, 5, 6]);
-  });
-  it("lets the oldest go and says how many", () => {
-    const log = new EventLog();
-    log.add(Array.from({ length: kMostLines + 25 }, (_, i) => model(i + 1)));
-    expect(log.lines.value.length).toBe(kMostLines);
-    expect(log.dropped.value).toBe(25);
-    expect(Number(log.lines.value[0]?.seq)).toBe(26);
-  });
-});
 
 describe("describeEvent", () => {
   it("says changes of a run with their cause, failures loudly", () => {
@@ -49,15 +33,15 @@ describe("logText", () => {
   it("names the board of a run's line", () => {
     boards.set("0a", { uid: Uint8Array.of(10), name: "lab-2" } as Board);
     runs.set("01", { spec: { boardUid: Uint8Array.of(10) } } as Run);
-    const log = new EventLog();
-    log.add([event(1, { case: "runEvent", value: { runId: Uint8Array.of(1), cause: "paused" } })]);
-    expect(logText(log.lines.value, false)).toMatch(/^INFO lab-2 run /);
+    const line = logLine(
+      event(1, { case: "runEvent", value: { runId: Uint8Array.of(1), cause: "paused" } }),
+    ) as LogLine;
+    expect(logText([line], false)).toMatch(/^INFO lab-2 run /);
   });
   it("has a line each, with times or without", () => {
-    const log = new EventLog();
-    log.add([model(1)]);
-    expect(logText(log.lines.value, false)).toBe("INFO - model m1\n");
-    expect(logText(log.lines.value, true)).toBe(`${stamp(1)} INFO - model m1\n`);
+    const lines = [logLine(model(1)) as LogLine];
+    expect(logText(lines, false)).toBe("INFO - model m1\n");
+    expect(logText(lines, true)).toBe(`${stamp(1)} INFO - model m1\n`);
     expect(stamp(1)).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.001$/);
   });
 });

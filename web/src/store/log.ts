@@ -1,8 +1,9 @@
-// Events of the daemon as lines of a log: bounded, newest last.
-import { signal } from "@preact/signals";
+// Events of the daemon as lines of a log, newest last.
 import { fromHex, toHex } from "../api/bytes";
+import { lateClients } from "../api/late-clients";
 import { BoardStatus, Job_State, RunState, type Event } from "../api/types";
 import { boardName, runs } from "./fleet";
+import { LineFeed, type FeedPage } from "./line-feed";
 import { usToMs } from "./numbers";
 
 export type Level = "info" | "warn" | "bad";
@@ -16,8 +17,6 @@ export interface LogLine {
   actor: string;
   text: string;
 }
-
-export const kMostLines = 10_000;
 
 const kWords = <E extends number>(names: Record<string, string | number>, value: E): string =>
   String(names[value] ?? value)
@@ -115,6 +114,23 @@ export function describeEvent(event: Event): Rest | null {
           boardHex: toHex(what.value.boardUid),
         },
       );
+    case "alert": {
+      const a = what.value;
+      const over = a.resolveTimeUs > 0n;
+      return line(
+        "alert",
+        `${a.subject}: ${over ? `over, ${a.resolution}` : (a.reason?.text ?? "")}`,
+        {
+          boardHex: toHex(a.boardUid),
+          runHex: toHex(a.runId),
+          level: over ? "info" : "warn",
+        },
+      );
+    }
+    case "setting":
+      return line("setting", `${what.value.key} = ${what.value.value}`, {
+        boardHex: toHex(what.value.boardUid),
+      });
     case "model":
     case "dataset":
       return line(what.case, what.value.name);
@@ -125,46 +141,112 @@ export function describeEvent(event: Event): Rest | null {
   }
 }
 
-/// Lines by event number, each once; the oldest are let go.
-export class EventLog {
-  readonly lines = signal<readonly LogLine[]>([]);
-  readonly dropped = signal(0); // lines that gave way
-  private readonly seen = new Set<bigint>();
+/// What events are asked for by the kind that their lines have.
+export const kKinds: Record<string, string> = {
+  board: "board",
+  port: "port",
+  run: "run_event",
+  epoch: "epoch",
+  job: "job",
+  warning: "warning",
+  alert: "alert",
+  weights: "snapshot",
+  campaign: "campaign_event",
+  evaluation: "evaluation",
+  model: "model",
+  dataset: "dataset",
+  setting: "setting",
+  deleted: "deleted",
+};
 
-  add(events: readonly Event[]): void {
-    const fresh: LogLine[] = [];
-    for (const event of events) {
-      if (event.eventSeq === 0n || this.seen.has(event.eventSeq)) continue; // 0: a state, not a change
-      const said = describeEvent(event);
-      if (said === null) continue;
-      this.seen.add(event.eventSeq);
-      fresh.push({
-        seq: event.eventSeq,
-        timeMs: usToMs(event.timeUs),
-        actor: event.actor,
-        ...said,
-      });
-    }
-    if (fresh.length === 0) return;
-    const old = this.lines.value;
-    const last = old[old.length - 1]?.seq ?? -1n;
-    const all = [...old, ...fresh];
-    if (fresh.some((l, i) => l.seq < (i === 0 ? last : (fresh[i - 1]?.seq ?? 0n))))
-      all.sort((a, b) => (a.seq < b.seq ? -1 : 1));
-    const over = Math.max(0, all.length - kMostLines);
-    for (const gone of all.slice(0, over)) this.seen.delete(gone.seq);
-    this.dropped.value += over;
-    this.lines.value = over > 0 ? all.slice(over) : all;
-  }
-
-  clear(): void {
-    this.lines.value = [];
-    this.dropped.value = 0;
-    this.seen.clear();
-  }
+export interface LogFilter {
+  boardHex: string; // "": all
+  kind: string; // "": every kind
+  search: string;
+  problems: boolean;
 }
 
-export const eventLog = new EventLog();
+export function logLine(event: Event): LogLine | null {
+  const said = describeEvent(event);
+  if (said === null) return null;
+  return { seq: event.eventSeq, timeMs: usToMs(event.timeUs), actor: event.actor, ...said };
+}
+
+const options = { timeoutMs: 20_000 };
+const kPage = 500;
+
+const ask = (
+  filter: LogFilter,
+  where: { afterSeq?: bigint; pageToken?: string },
+  pageSize: number,
+) =>
+  lateClients().event.searchEvents(
+    {
+      pageSize,
+      search: filter.search,
+      kinds: filter.kind === "" ? Object.values(kKinds) : [kKinds[filter.kind] ?? filter.kind],
+      boardUid: fromHex(filter.boardHex),
+      problems: filter.problems,
+      ...where,
+    },
+    options,
+  );
+type Answer = Awaited<ReturnType<typeof ask>>;
+
+const linesOf = (answer: Answer): LogLine[] =>
+  answer.events
+    .map(logLine)
+    .filter((l): l is LogLine => l !== null)
+    .reverse();
+
+/// The daemon's events by a filter, searched there.
+export function logFeed(filter: LogFilter): LineFeed<LogLine> {
+  const page = (answer: Answer): FeedPage<LogLine> => ({
+    lines: linesOf(answer),
+    older: answer.nextPageToken,
+    newest: answer.newestEventSeq,
+    epoch: answer.storeEpoch,
+    more: false,
+  });
+  return new LineFeed(
+    {
+      newest: async () => page(await ask(filter, {}, kPage)),
+      before: async (pageToken) => page(await ask(filter, { pageToken }, kPage)),
+      after: async (afterSeq) => page(await allAfter(filter, afterSeq)),
+    },
+    "read the log",
+  );
+}
+
+// They come newest first: all pages of what is later.
+async function allAfter(filter: LogFilter, afterSeq: bigint): Promise<Answer> {
+  const first = await ask(filter, { afterSeq }, 1000);
+  for (let pageToken = first.nextPageToken; pageToken !== ""; ) {
+    const next = await ask(filter, { afterSeq, pageToken }, 1000);
+    first.events.push(...next.events);
+    pageToken = next.nextPageToken;
+  }
+  return first;
+}
+
+/// Every line that matches, oldest first, as parts of a file.
+export async function readLog(
+  filter: LogFilter,
+  times: boolean,
+  onProgress: (lines: number) => void,
+): Promise<Blob[]> {
+  const parts: Blob[] = [];
+  let done = 0;
+  for (let pageToken = ""; ; ) {
+    const answer = await ask(filter, { pageToken }, 1000);
+    const lines = linesOf(answer);
+    parts.unshift(new Blob([logText(lines, times)]));
+    done += lines.length;
+    onProgress(done);
+    pageToken = answer.nextPageToken;
+    if (pageToken === "") return parts;
+  }
+}
 
 const two = (n: number): string => String(n).padStart(2, "0");
 /// Time as a log has it, to the millisecond: "2026-11-30 15:04:05.123".

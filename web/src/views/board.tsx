@@ -10,7 +10,7 @@ import { usToMs } from "../store/numbers";
 import { DesiredPanel, LabelsEditor, LinkHistory, NvmPanel, ResetButton } from "./board-panels";
 import { LabPanel } from "./board-lab";
 import { boardState, runLabel, runOfBoard } from "./board-state";
-import { Empty, Facts, Hash, Panel, ProblemBox, Tile } from "./parts/bits";
+import { Empty, Facts, Hash, Loading, Panel, ProblemBox, Tile } from "./parts/bits";
 import {
   HeldoutChange,
   liveRunLook,
@@ -29,11 +29,7 @@ export function BoardView({ uidHex }: { uidHex: string }) {
   const board = boards.get(uidHex).value;
   if (board === undefined) {
     if (!fleetKnown.value) {
-      return (
-        <p class="loading" aria-busy="true">
-          Waiting for the daemon’s first snapshot …
-        </p>
-      );
+      return <Loading page="Board" />;
     }
     return (
       <>
@@ -114,6 +110,9 @@ function BoardHead({ board }: { board: Board }) {
         >
           Identify
         </button>
+        <a class="button" href={href("console", "", new URLSearchParams({ board: uid }))}>
+          Console
+        </a>
         <ResetButton board={board} />
         <button
           type="button"

@@ -14,6 +14,7 @@ import { BoardRow } from "./fleet-row";
 import { PortsPanel } from "./ports";
 import { Empty } from "./parts/bits";
 import { ConfirmButton } from "./parts/confirm";
+import { SearchBox, ShownNote } from "./parts/search-box";
 import { SelectHead } from "./parts/select";
 import { StateMark } from "./parts/state-mark";
 import { WindowBody } from "./parts/window";
@@ -94,15 +95,10 @@ function FleetBar({ shown, total }: { shown: number; total: number }) {
   const active = counts.activeRuns;
   return (
     <div class="bar">
-      <input
-        type="search"
-        id="search"
-        class="search"
-        aria-label="Search boards"
+      <SearchBox
+        label="Search boards"
         placeholder="Search, core=cortex-m33, site=lab, -offline"
         title="Words, key=value for fields and labels, -word or key!=value to leave out"
-        value={query.get("q") ?? ""}
-        onInput={(e) => setQuery("q", e.currentTarget.value)}
       />
       <div class="chips" role="group" aria-label="Filter by status">
         {kChips.map(([word, states], i) => {
@@ -140,13 +136,12 @@ function FleetBar({ shown, total }: { shown: number; total: number }) {
           );
         })}
       </div>
-      <p class="bar-note">
-        {shown === total ? `${count(total)} boards` : `${count(shown)} of ${count(total)} boards`}
+      <ShownNote shown={shown} total={total} what="board">
         {" · "}
         <a href={href("runs", "", new URLSearchParams({ state: "active" }))}>
           {active === 1 ? "1 run active" : `${count(active)} runs active`}
         </a>
-      </p>
+      </ShownNote>
       <ConfirmButton
         label="Stop all …"
         title="Stop all runs?"

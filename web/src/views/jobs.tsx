@@ -6,7 +6,7 @@ import { datasetName, jobs, modelName } from "../store/fleet";
 import { clock, count } from "../store/format";
 import { fleetKnown, linkLive } from "../store/link";
 import { usToMs } from "../store/numbers";
-import { Empty, Hash, Progress } from "./parts/bits";
+import { Empty, Hash, Loading, Progress } from "./parts/bits";
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
 import { jobKind, jobLook } from "./words";
@@ -27,9 +27,7 @@ export function JobsView() {
             </p>
           </Empty>
         ) : (
-          <p class="loading" aria-busy="true">
-            Waiting for the daemon’s first snapshot …
-          </p>
+          <Loading />
         )}
       </>
     );

@@ -32,6 +32,7 @@ const kViews: Record<string, View> = {
   data: lazy(() => import("./data/data").then((m) => m.DataView)),
   models: lazy(() => import("./models/models").then((m) => m.ModelsView)),
   logs: lazy(() => import("./logs/logs").then((m) => m.LogsView)),
+  console: lazy(() => import("./logs/console").then((m) => m.ConsoleView)),
   storage: lazy(() => import("./storage/storage").then((m) => m.StorageView)),
   alerts: lazy(() => import("./alerts/alerts").then((m) => m.AlertsView)),
   settings: lazy(() => import("./settings/settings").then((m) => m.SettingsView)),
@@ -41,7 +42,6 @@ const kViews: Record<string, View> = {
 const kMoved: Record<string, string> = {
   library: "models",
   trash: "storage",
-  console: "logs",
 };
 
 export const findView = (name: string): View | undefined => kViews[kMoved[name] ?? name];

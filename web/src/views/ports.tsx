@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { adopt, adoptPlace, pending, release } from "../store/actions";
 import { boardName, ports } from "../store/fleet";
 import { fleetKnown, linkLive } from "../store/link";
-import { Command, Empty, Panel } from "./parts/bits";
+import { Command, Empty, Loading, Panel } from "./parts/bits";
 import { StateMark } from "./parts/state-mark";
 import { href } from "./router";
 import { portLook } from "./words";
@@ -53,9 +53,7 @@ export function PortsView() {
           </p>
         </Empty>
       ) : (
-        <p class="loading" aria-busy="true">
-          Waiting for the daemon’s first snapshot …
-        </p>
+        <Loading />
       )}
     </>
   );

@@ -11,7 +11,8 @@ import { usToMs } from "../store/numbers";
 import { runLabel } from "./board-state";
 import { parseFilter } from "./filter";
 import { Act, CancelRuns } from "./fleet-bulk";
-import { Empty } from "./parts/bits";
+import { Empty, Loading } from "./parts/bits";
+import { NoMatch, SearchBox, ShownNote } from "./parts/search-box";
 import { liveRunLook, ReplayBadge, RunProgress, TestChange, useRunDetail } from "./parts/run-bits";
 import { BulkBar, SelectCell, SelectHead } from "./parts/select";
 import { StateMark } from "./parts/state-mark";
@@ -68,9 +69,7 @@ export function RunsView() {
             </p>
           </Empty>
         ) : (
-          <p class="loading" aria-busy="true">
-            Waiting for the daemon’s first snapshot …
-          </p>
+          <Loading />
         )}
       </>
     );
@@ -81,11 +80,7 @@ export function RunsView() {
       <RunsBar shown={shown.length} total={total} />
       <RunsBulk shown={shown} />
       {shown.length === 0 ? (
-        <Empty title="No run matches">
-          <p>
-            <a href={href("runs")}>Clear the filters</a> to see all {count(total)}.
-          </p>
-        </Empty>
+        <NoMatch view="runs" what="run" total={total} />
       ) : (
         <div class="table-frame">
           <table class="runs">
@@ -122,15 +117,7 @@ function RunsBar({ shown, total }: { shown: number; total: number }) {
   const all = runs.all();
   return (
     <div class="bar">
-      <input
-        type="search"
-        id="search"
-        class="search"
-        aria-label="Search runs"
-        placeholder="Search, board=m33-1, dataset=…, -cancelled"
-        value={query.get("q") ?? ""}
-        onInput={(e) => setQuery("q", e.currentTarget.value)}
-      />
+      <SearchBox label="Search runs" placeholder="Search, board=m33-1, dataset=…, -cancelled" />
       <div class="chips" role="group" aria-label="Filter by state">
         {kChips.map(([word, test]) => {
           const n = all.filter((r) => test(r.state)).length;
@@ -149,9 +136,7 @@ function RunsBar({ shown, total }: { shown: number; total: number }) {
           );
         })}
       </div>
-      <p class="bar-note">
-        {shown === total ? `${count(total)} runs` : `${count(shown)} of ${count(total)} runs`}
-      </p>
+      <ShownNote shown={shown} total={total} what="run" />
     </div>
   );
 }

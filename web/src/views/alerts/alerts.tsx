@@ -9,7 +9,8 @@ import { clock, count, duration } from "../../store/format";
 import { fleetKnown, linkLive } from "../../store/link";
 import { usToMs } from "../../store/numbers";
 import { parseFilter, toFields } from "../filter";
-import { Empty, ProblemBox } from "../parts/bits";
+import { Empty, Loading, ProblemBox } from "../parts/bits";
+import { SearchBox, ShownNote } from "../parts/search-box";
 import { Sheet } from "../parts/confirm";
 import { StateMark } from "../parts/state-mark";
 import { useLoad } from "../parts/use-load";
@@ -39,25 +40,13 @@ export function AlertsView() {
       test(toFields({ subject: a.subject, rule: ruleName(a.rule), text: a.reason?.text ?? "" })),
   );
   if (!fleetKnown.value) {
-    return (
-      <p class="loading" aria-busy="true">
-        Waiting for the daemon’s first snapshot …
-      </p>
-    );
+    return <Loading page="Alerts" />;
   }
   return (
     <>
       <h1 class="sr-only">Alerts</h1>
       <div class="bar">
-        <input
-          type="search"
-          id="search"
-          class="search"
-          aria-label="Search alerts"
-          placeholder="Search, subject=m33-1, -disk"
-          value={query.get("q") ?? ""}
-          onInput={(e) => setQuery("q", e.currentTarget.value)}
-        />
+        <SearchBox label="Search alerts" placeholder="Search, subject=m33-1, -disk" />
         <div class="chips" role="group" aria-label="Show">
           <button
             type="button"
@@ -76,6 +65,7 @@ export function AlertsView() {
             all <span class="chip-count">{all.length}</span>
           </button>
         </div>
+        <ShownNote shown={shown.length} total={all.length} what="alert" />
       </div>
       {shown.length === 0 ? (
         <Empty

@@ -47,10 +47,15 @@ export function RulesPanel({ settings }: { settings: AlertSettings }) {
 }
 
 function RuleRow({ rule: r }: { rule: AlertRule }) {
-  const [value, setValue] = useState(String(r.threshold));
+  // Parts per million are percent for people.
+  const [unit, scale] = r.unit === "ppm" ? ["%", 10_000] : [r.unit, 1];
+  const shown = (n: bigint): string => String(Number(n) / scale);
+  const [value, setValue] = useState(shown(r.threshold));
   const name = ruleName(r.rule);
   const off = !linkLive.value || pending.value.has(`rule/${r.rule}`);
-  const n = /^-?\d+$/.test(value) ? BigInt(value) : null;
+  const parsed = value.trim() === "" ? NaN : Number(value) * scale;
+  const whole = Math.round(parsed);
+  const n = Math.abs(parsed - whole) < 1e-6 ? BigInt(whole) : null; // NaN fails, too
   const fits = n !== null && n >= r.min && n <= r.max;
   return (
     <tr>
@@ -80,13 +85,13 @@ function RuleRow({ rule: r }: { rule: AlertRule }) {
           >
             <input
               class="limit"
-              inputMode="numeric"
+              inputMode="decimal"
               value={value}
-              aria-label={`Limit of ${name}, ${r.unit}`}
+              aria-label={`Limit of ${name}, ${unit}`}
               aria-invalid={!fits}
               onInput={(e) => setValue(e.currentTarget.value)}
             />
-            <span class="quiet">{r.unit}</span>
+            <span class="quiet">{unit}</span>
             <button
               type="submit"
               class="small"
@@ -97,7 +102,7 @@ function RuleRow({ rule: r }: { rule: AlertRule }) {
             </button>
             {!fits && (
               <span class="tone-bad">
-                {String(r.min)} to {String(r.max)}
+                {shown(r.min)} to {shown(r.max)} {unit}
               </span>
             )}
           </form>

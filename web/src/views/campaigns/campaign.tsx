@@ -14,7 +14,7 @@ import { campaigns, datasetName, modelName } from "../../store/fleet";
 import { clock, count, duration, kNone } from "../../store/format";
 import { fleetKnown, linkLive } from "../../store/link";
 import { usToMs } from "../../store/numbers";
-import { Empty, Panel, ProblemBox, Progress, Tile } from "../parts/bits";
+import { Empty, Loading, Panel, ProblemBox, Progress, Tile } from "../parts/bits";
 import { ConfirmButton } from "../parts/confirm";
 import { StateMark } from "../parts/state-mark";
 import { useLoad } from "../parts/use-load";
@@ -45,6 +45,7 @@ export function CampaignView({ id }: { id: string }) {
     return (
       <>
         <h1 class="sr-only">Campaign</h1>
+        <ProblemBox problem={asked.problem} retry={asked.reload} />
         <Empty title={`No campaign ${id.slice(0, 16)}`} command="odtctl campaign list">
           <p>
             It was never made here, or it was deleted. <a href={href("campaigns")}>All campaigns</a>
@@ -53,11 +54,7 @@ export function CampaignView({ id }: { id: string }) {
       </>
     );
   }
-  return (
-    <p class="loading" aria-busy="true">
-      Waiting for the daemon …
-    </p>
-  );
+  return <Loading page="Campaign" what="Waiting for the daemon …" />;
 }
 
 function Known({ campaign: c }: { campaign: Campaign }) {

@@ -8,10 +8,11 @@ import { fleetKnown, linkLive } from "../../store/link";
 import { usToMs } from "../../store/numbers";
 import { parseFilter, toFields } from "../filter";
 import { newest } from "../newest";
-import { Empty, Progress } from "../parts/bits";
+import { Empty, Loading, Progress } from "../parts/bits";
+import { NoMatch, SearchBox, ShownNote } from "../parts/search-box";
 import { StateMark } from "../parts/state-mark";
 import { WindowBody } from "../parts/window";
-import { href, route, setQuery } from "../router";
+import { href, route } from "../router";
 import type { Look } from "../words";
 import "./campaigns.css";
 import { campaignLook, campaignOver, kindName, roundName } from "./words";
@@ -45,30 +46,14 @@ export function CampaignsView() {
     <>
       <h1 class="sr-only">Campaigns</h1>
       <div class="bar">
-        <input
-          type="search"
-          id="search"
-          class="search"
-          aria-label="Search campaigns"
-          placeholder="Search, kind=sweep, state=running"
-          value={query.get("q") ?? ""}
-          onInput={(e) => setQuery("q", e.currentTarget.value)}
-        />
+        <SearchBox label="Search campaigns" placeholder="Search, kind=sweep, state=running" />
         <a class="button" href={href("campaign", "new")}>
           New campaign
         </a>
-        <p class="bar-note">
-          {shown.length === all.length
-            ? `${count(all.length)} campaigns`
-            : `${count(shown.length)} of ${count(all.length)} campaigns`}
-        </p>
+        <ShownNote shown={shown.length} total={all.length} what="campaign" />
       </div>
       {shown.length === 0 ? (
-        <Empty title="No campaign matches">
-          <p>
-            <a href={href("campaigns")}>Clear the search</a> to see all {all.length}.
-          </p>
-        </Empty>
+        <NoMatch view="campaigns" what="campaign" total={all.length} />
       ) : (
         <div class="table-frame">
           <table class="runs">
@@ -145,11 +130,7 @@ export function CampaignProgress({ campaign: c }: { campaign: Campaign }) {
 
 function NoCampaigns() {
   if (!fleetKnown.value) {
-    return (
-      <p class="loading" aria-busy="true">
-        Waiting for the daemon’s first snapshot …
-      </p>
-    );
+    return <Loading page="Campaigns" />;
   }
   return (
     <>

@@ -8,7 +8,7 @@ import { bytes, clock, count, kNone, percent, significant } from "../../store/fo
 import { fleetKnown } from "../../store/link";
 import { usToMs } from "../../store/numbers";
 import { trash } from "../../store/trash";
-import { Empty, Facts, Hash, Panel, ProblemBox } from "../parts/bits";
+import { Empty, Facts, Hash, Loading, Panel, ProblemBox } from "../parts/bits";
 import { ConfirmButton } from "../parts/confirm";
 import { useLoad } from "../parts/use-load";
 import { go, href } from "../router";
@@ -27,11 +27,7 @@ export function DatasetView({ hex }: { hex: string }) {
   const d = known ?? value?.dataset;
   if (d === undefined) {
     if (problem === null && !(fleetKnown.value && hex.length !== 32)) {
-      return (
-        <p class="loading" aria-busy="true">
-          Loading …
-        </p>
-      );
+      return <Loading page="Dataset" what="Loading …" />;
     }
     return (
       <>

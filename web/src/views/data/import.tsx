@@ -2,6 +2,7 @@ import { useRef, useState } from "preact/hooks";
 import type { Problem } from "../../api/errors";
 import { importDataset, kNewImport, type ImportWish } from "../../store/datasets";
 import { bytes, count } from "../../store/format";
+import { shortName } from "../../store/files";
 import { sortFiles, type DroppedFile, type Sorted } from "../../store/import-files";
 import { linkLive } from "../../store/link";
 import { notices } from "../../store/notices";
@@ -47,7 +48,7 @@ export function ImportPanel() {
   const picker = useRef<HTMLInputElement>(null);
   const take = (list: DroppedFile[]): void => {
     if (list.length === 0) return;
-    setName(stem(list[0]?.path.split("/")[0] ?? ""));
+    setName(shortName(stem(list[0]?.path.split("/")[0] ?? "")));
     setFiles(sortFiles(list));
   };
   return (
@@ -173,6 +174,7 @@ function OptionFields({ wish, set }: { wish: ImportWish; set: (c: Partial<Import
       {label}
       <input
         value={wish[key]}
+        maxLength={key === "name" ? 64 : undefined}
         placeholder={hint}
         onInput={(e) => set({ [key]: e.currentTarget.value })}
       />

@@ -5,17 +5,14 @@ import { bytes, count } from "../../store/format";
 import { fleetKnown } from "../../store/link";
 import { parseFilter, toFields } from "../filter";
 import { newest } from "../newest";
-import { Empty, Hash } from "../parts/bits";
-import { href, route, setQuery } from "../router";
+import { Empty, Hash, Loading } from "../parts/bits";
+import { NoMatch, SearchBox, ShownNote } from "../parts/search-box";
+import { href, route } from "../router";
 import { ImportPanel } from "./import";
 
 export function DatasetList() {
   if (!fleetKnown.value && datasets.keys.value.length === 0) {
-    return (
-      <p class="loading" aria-busy="true">
-        Waiting for the daemon’s first snapshot …
-      </p>
-    );
+    return <Loading page="Data" />;
   }
   const all = newest(datasets.all());
   const query = route.value.query.get("q") ?? "";
@@ -27,23 +24,11 @@ export function DatasetList() {
     <>
       <h1 class="sr-only">Data</h1>
       <div class="bar">
-        <input
-          type="search"
-          id="search"
-          class="search"
-          aria-label="Search datasets"
-          placeholder="Search, dtype=u8, -inverted"
-          value={query}
-          onInput={(e) => setQuery("q", e.currentTarget.value)}
-        />
+        <SearchBox label="Search datasets" placeholder="Search, dtype=u8, -inverted" />
         <a class="button" href={href("data", "capture")}>
           Capture from a board
         </a>
-        <p class="bar-note">
-          {shown.length === all.length
-            ? `${count(all.length)} datasets`
-            : `${count(shown.length)} of ${count(all.length)} datasets`}
-        </p>
+        <ShownNote shown={shown.length} total={all.length} what="dataset" />
       </div>
       <ImportPanel />
       {all.length === 0 ? (
@@ -53,11 +38,7 @@ export function DatasetList() {
           </p>
         </Empty>
       ) : shown.length === 0 ? (
-        <Empty title="No dataset matches">
-          <p>
-            <a href={href("data")}>Clear the search</a> to see all {all.length}.
-          </p>
-        </Empty>
+        <NoMatch view="data" what="dataset" total={all.length} />
       ) : (
         <Table list={shown} />
       )}

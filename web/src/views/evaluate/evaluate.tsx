@@ -1,9 +1,14 @@
-import { useEffect, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { toHex } from "../../api/bytes";
 import type { Evaluation } from "../../api/types";
 import { pending } from "../../store/actions";
 import { serverNowMs } from "../../store/clock";
-import { evaluate, evaluationIds, fetchEvaluations, type EvaluateWish } from "../../store/evaluate";
+import {
+  evaluate,
+  listEvaluations,
+  type EvaluateWish,
+  type EvaluationHistory,
+} from "../../store/evaluate";
 import {
   boardName,
   boards,
@@ -19,15 +24,19 @@ import { clock, count, kNone, percent, significant } from "../../store/format";
 import { fleetKnown, linkLive } from "../../store/link";
 import { fraction, hasClasses, squaredError, usToMs } from "../../store/numbers";
 import { snapshotName } from "../../store/snapshot-tree";
+import { parseFilter, toFields } from "../filter";
 import { fitting, newest } from "../newest";
-import { Empty, Panel, Progress } from "../parts/bits";
+import { Empty, Loading, Panel, ProblemBox, Progress } from "../parts/bits";
+import { NoMatch, SearchBox, ShownNote } from "../parts/search-box";
+import { useLoad } from "../parts/use-load";
 import { go, href, route } from "../router";
 import { Job_Kind, Job_State } from "../../api/types";
 import "./evaluate.css";
 import { EvaluationView } from "./evaluation";
 import { TryPanel } from "./try";
 
-const kMost = 50;
+const kPage = 50;
+const kMore = 200;
 
 /// #/evaluate: ask for one, and what was measured before; #/evaluate/ID: one of them.
 export function EvaluateView({ id }: { id: string }) {
@@ -36,11 +45,7 @@ export function EvaluateView({ id }: { id: string }) {
 
 function Overview() {
   if (!fleetKnown.value) {
-    return (
-      <p class="loading" aria-busy="true">
-        Waiting for the daemon’s first snapshot …
-      </p>
-    );
+    return <Loading page="Evaluate" />;
   }
   const possible = boards.keys.value.length > 0 && datasets.keys.value.length > 0;
   return (
@@ -127,14 +132,16 @@ function AskPanel() {
           <DatasetSelect value={wish.datasetHex} onChange={(datasetHex) => set({ datasetHex })} />
           <SplitSelect value={wish.split} onChange={(split) => set({ split })} />
         </div>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={wish.samples}
-            onChange={(e) => set({ samples: e.currentTarget.checked })}
-          />{" "}
-          also which samples are wrong (slower)
-        </label>
+        <p>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={wish.samples}
+              onChange={(e) => set({ samples: e.currentTarget.checked })}
+            />{" "}
+            also which samples are wrong (slower)
+          </label>
+        </p>
         <p class="row">
           <button type="submit" class="primary" disabled={busy || !linkLive.value}>
             {busy ? "Measuring …" : "Evaluate"}
@@ -197,48 +204,91 @@ export function SplitSelect({ value, onChange }: SelectProps) {
 }
 
 function History() {
-  const ids = evaluationIds();
-  const shown = ids.slice(0, kMost);
-  const wanted = shown.join();
-  useEffect(() => void fetchEvaluations(shown), [wanted]);
-  const list = shown
-    .map((hex) => evaluations.get(hex).value)
-    .filter((e): e is Evaluation => e !== undefined);
+  const [most, setMost] = useState(kPage);
+  const { value, problem, loading, reload } = useLoad(
+    `history/${most}`,
+    "read what was measured before",
+    () => listEvaluations(most),
+    evaluations.version.value,
+  );
+  const last = useRef<EvaluationHistory | null>(null);
+  last.current = value ?? last.current; // while more are read
+  const { list, more } = last.current ?? { list: [], more: false };
+  const test = parseFilter(route.value.query.get("q") ?? "");
+  const shown = list.filter((e) =>
+    test(
+      toFields({
+        board: boardName(e.boardUid),
+        model: modelName(e.modelHash),
+        data: datasetName(e.datasetId),
+        split: e.split,
+        id: toHex(e.id),
+        weights: toHex(e.snapshot),
+      }),
+    ),
+  );
   return (
-    <Panel title="Measured before" aside={ids.length > 0 ? count(ids.length) : undefined}>
-      {ids.length === 0 ? (
-        <Empty
-          title="Nothing was evaluated yet"
-          command="odtctl eval --board BOARD --data DATASET --wrong 20"
-        />
-      ) : (
-        <div class="table-frame">
-          <table class="runs">
-            <thead>
-              <tr>
-                <th scope="col">When</th>
-                <th scope="col">Result</th>
-                <th scope="col">Board</th>
-                <th scope="col">Model</th>
-                <th scope="col">Weights</th>
-                <th scope="col">Data</th>
-                <th scope="col">Split</th>
-              </tr>
-            </thead>
-            <tbody>
-              {list.map((e) => (
-                <HistoryRow key={toHex(e.id)} evaluation={e} />
-              ))}
-            </tbody>
-          </table>
+    <Panel title="Measured before">
+      {problem !== null && <ProblemBox problem={problem} retry={reload} />}
+      {list.length > 0 && (
+        <div class="bar pad">
+          <SearchBox label="Search evaluations" placeholder="Search, board=m33-1, split=test" />
+          <ShownNote shown={shown.length} total={list.length} what="evaluation">
+            {more && ", there are older ones"}
+          </ShownNote>
         </div>
       )}
-      {ids.length > kMost && (
-        <p class="pad quiet">
-          The newest {kMost} of {count(ids.length)}.
+      {list.length === 0 && problem === null ? (
+        last.current === null ? (
+          <Loading what="Loading …" />
+        ) : (
+          <Empty
+            title="Nothing was evaluated yet"
+            command="odtctl eval --board BOARD --data DATASET --wrong 20"
+          />
+        )
+      ) : shown.length === 0 && list.length > 0 ? (
+        <NoMatch view="evaluate" what="evaluation" total={list.length} />
+      ) : (
+        list.length > 0 && <HistoryTable list={shown} />
+      )}
+      {more && (
+        <p class="pad">
+          <button
+            type="button"
+            disabled={loading || !linkLive.value}
+            onClick={() => setMost(most + kMore)}
+          >
+            {loading ? "Reading …" : `Up to ${count(kMore)} older ones`}
+          </button>
         </p>
       )}
     </Panel>
+  );
+}
+
+function HistoryTable({ list }: { list: readonly Evaluation[] }) {
+  return (
+    <div class="table-frame">
+      <table class="runs">
+        <thead>
+          <tr>
+            <th scope="col">When</th>
+            <th scope="col">Result</th>
+            <th scope="col">Board</th>
+            <th scope="col">Model</th>
+            <th scope="col">Weights</th>
+            <th scope="col">Data</th>
+            <th scope="col">Split</th>
+          </tr>
+        </thead>
+        <tbody>
+          {list.map((e) => (
+            <HistoryRow key={toHex(e.id)} evaluation={e} />
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -8,7 +8,7 @@ import { boardName, datasets, datasetName, evaluations, modelName } from "../../
 import { count, kNone, percent, significant } from "../../store/format";
 import { hasClasses, lossPerSample } from "../../store/numbers";
 import { className, indexInDataset } from "../../store/samples";
-import { Empty, Panel, ProblemBox, Tile } from "../parts/bits";
+import { Empty, Loading, Panel, ProblemBox, Tile } from "../parts/bits";
 import { SampleTile } from "../parts/sample";
 import { useLoad } from "../parts/use-load";
 import { href } from "../router";
@@ -36,11 +36,7 @@ export function EvaluationView({ hex }: { hex: string }) {
       </>
     );
   }
-  return (
-    <p class="loading" aria-busy="true">
-      Loading …
-    </p>
-  );
+  return <Loading page="Evaluation" what="Loading …" />;
 }
 
 function Known({ evaluation: e }: { evaluation: Evaluation }) {

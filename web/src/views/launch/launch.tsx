@@ -10,7 +10,7 @@ import { estimateRun, isProblem, startRun, type Checked, type RunWish } from "..
 import { fleetKnown, linkLive } from "../../store/link";
 import { knownLook } from "../board-state";
 import { fitting, newest } from "../newest";
-import { Command, Empty, Panel } from "../parts/bits";
+import { Command, Empty, Loading, Panel } from "../parts/bits";
 import { StateMark } from "../parts/state-mark";
 import { go, href, route, setQuery } from "../router";
 import { commandOf } from "../train-dialog";
@@ -60,9 +60,7 @@ export function LaunchView() {
         <h1>Train</h1>
       </header>
       {!fleetKnown.value ? (
-        <p class="loading" aria-busy="true">
-          Waiting for the daemon’s first snapshot …
-        </p>
+        <Loading />
       ) : !ready ? (
         <Empty title="No boards to train" command="odtctl board list">
           <p>Plug one in, or start a simulated one: the fleet page says how.</p>

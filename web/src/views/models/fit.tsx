@@ -120,7 +120,11 @@ function FitRow({ model, board, datasetHex }: { model: Model; board: Board; data
         )}
       </td>
       <td data-label="One epoch" class="nowrap">
-        {fit !== null && fit.totalUs > 0n ? duration(usToMs(fit.totalUs)) : kNone}
+        {fit === null || fit.totalUs === 0n
+          ? kNone
+          : fit.totalUs < 1_000_000n
+            ? "under 1 s"
+            : duration(usToMs(fit.totalUs))}
       </td>
       <td data-label="Holds" class="wrap">
         {fit?.placement || kNone}

@@ -5,21 +5,19 @@ import { ModelArithmetic, type Model } from "../../api/types";
 import { models } from "../../store/fleet";
 import { bytes, count, kNone, percent } from "../../store/format";
 import { fleetKnown, linkLive } from "../../store/link";
+import { shortName } from "../../store/files";
 import { addModel } from "../../store/models";
 import { notices } from "../../store/notices";
 import { fraction, hasClasses } from "../../store/numbers";
 import { parseFilter, toFields } from "../filter";
 import { newest } from "../newest";
-import { Empty, Hash, ProblemBox, Progress } from "../parts/bits";
-import { go, href, route, setQuery } from "../router";
+import { Empty, Hash, Loading, ProblemBox, Progress } from "../parts/bits";
+import { NoMatch, SearchBox, ShownNote } from "../parts/search-box";
+import { go, href, route } from "../router";
 
 export function ModelList() {
   if (!fleetKnown.value && models.keys.value.length === 0) {
-    return (
-      <p class="loading" aria-busy="true">
-        Waiting for the daemon’s first snapshot …
-      </p>
-    );
+    return <Loading page="Models" />;
   }
   const all = newest(models.all());
   const query = route.value.query.get("q") ?? "";
@@ -29,16 +27,8 @@ export function ModelList() {
     <>
       <h1 class="sr-only">Models</h1>
       <div class="bar">
-        <input
-          type="search"
-          id="search"
-          class="search"
-          aria-label="Search models"
-          placeholder="Search"
-          value={query}
-          onInput={(e) => setQuery("q", e.currentTarget.value)}
-        />
-        <p class="bar-note">{count(shown.length)} models</p>
+        <SearchBox label="Search models" placeholder="Search" />
+        <ShownNote shown={shown.length} total={all.length} what="model" />
       </div>
       <AddPanel />
       {all.length === 0 ? (
@@ -46,11 +36,7 @@ export function ModelList() {
           <p>A quantised ONNX file is compiled into an image that every board can load.</p>
         </Empty>
       ) : shown.length === 0 ? (
-        <Empty title="No model matches">
-          <p>
-            <a href={href("models")}>Clear the search</a> to see all {all.length}.
-          </p>
-        </Empty>
+        <NoMatch view="models" what="model" total={all.length} />
       ) : (
         <Table list={shown} />
       )}
@@ -70,7 +56,7 @@ function AddPanel() {
   const take = (f: File | undefined): void => {
     if (f === undefined) return;
     setFile(f);
-    setName(f.name.replace(/\.onnx$/i, ""));
+    setName(shortName(f.name.replace(/\.onnx$/i, "")));
     setProblem(null);
   };
   const add = async (f: File): Promise<void> => {
@@ -130,7 +116,7 @@ function AddPanel() {
           <div class="fields">
             <label>
               Name
-              <input value={name} onInput={(e) => setName(e.currentTarget.value)} />
+              <input value={name} maxLength={64} onInput={(e) => setName(e.currentTarget.value)} />
             </label>
             <label>
               Trainable layers, 0: all

@@ -6,7 +6,7 @@ import { bytes, clock, count, kNone, percent } from "../../store/format";
 import { fleetKnown } from "../../store/link";
 import { fraction, hasClasses, usToMs } from "../../store/numbers";
 import { trash } from "../../store/trash";
-import { Empty, Facts, Hash, Panel } from "../parts/bits";
+import { Empty, Facts, Hash, Loading, Panel } from "../parts/bits";
 import { ConfirmButton } from "../parts/confirm";
 import { go, href } from "../router";
 import { FitPanel } from "./fit";
@@ -15,11 +15,7 @@ export function ModelView({ hex }: { hex: string }) {
   const m = models.get(hex).value;
   if (m !== undefined) return <Known model={m} />;
   if (!fleetKnown.value) {
-    return (
-      <p class="loading" aria-busy="true">
-        Waiting for the daemon’s first snapshot …
-      </p>
-    );
+    return <Loading page="Models" />;
   }
   return (
     <>
@@ -139,7 +135,7 @@ function Graph({ model: m }: { model: Model }) {
                 <dt>weights</dt>
                 <dd>
                   <code>{l.weightShape.join(" × ") || kNone}</code>{" "}
-                  {l.weights > 0 && count(l.weights)}
+                  {l.weights > 0 && <span class="quiet">= {count(l.weights)}</span>}
                 </dd>
               </div>
               <div>

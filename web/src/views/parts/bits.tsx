@@ -4,6 +4,7 @@ import { toHex } from "../../api/bytes";
 import type { Problem } from "../../api/errors";
 import type { Accuracy } from "../../api/types";
 import { kNone, percent, points, shortHash, significant } from "../../store/format";
+import { fleetKnown, linkLive } from "../../store/link";
 import { fraction } from "../../store/numbers";
 
 export function Progress({ done, total, label }: { done: number; total: number; label: string }) {
@@ -169,5 +170,23 @@ export function ProblemBox({ problem, retry }: { problem: Problem; retry?: () =>
         </button>
       )}
     </div>
+  );
+}
+
+/// Something is on its way; without a connection it is not, and that is said. `page`: the heading of a page that is
+/// nothing else yet.
+export function Loading(props: { what?: string; page?: string }) {
+  const away = fleetKnown.value && !linkLive.value;
+  return (
+    <>
+      {props.page !== undefined && <h1 class="sr-only">{props.page}</h1>}
+      {away ? (
+        <p class="not-read">Not read yet: it comes when the daemon is back.</p>
+      ) : (
+        <p class="loading" aria-busy="true">
+          {props.what ?? "Waiting for the daemon’s first snapshot …"}
+        </p>
+      )}
+    </>
   );
 }

@@ -6,7 +6,7 @@ import { accounts, loadAccounts } from "../../store/accounts";
 import { fileName, save } from "../../store/exports";
 import { runs } from "../../store/fleet";
 import { runLabel } from "../board-state";
-import { ProblemBox } from "../parts/bits";
+import { Loading, ProblemBox } from "../parts/bits";
 import { useRunDetail } from "../parts/run-bits";
 import { href } from "../router";
 import { NoRun } from "../run";
@@ -54,9 +54,7 @@ function ReportPage({ run }: { run: Run }) {
         // Every text in it is escaped by build.ts.
         <article class="report panel" dangerouslySetInnerHTML={{ __html: body }} />
       ) : (
-        <p class="loading" aria-busy="true">
-          Reading the run …
-        </p>
+        <Loading what="Reading the run …" />
       )}
     </>
   );

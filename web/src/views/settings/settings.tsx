@@ -9,7 +9,7 @@ import { clock, count, kNone } from "../../store/format";
 import { fleetKnown, linkLive } from "../../store/link";
 import { usToMs } from "../../store/numbers";
 import { loadEffective, scopeName, setSetting, unsetSetting, whereOf } from "../../store/settings";
-import { Empty, Panel, ProblemBox } from "../parts/bits";
+import { Empty, Loading, Panel, ProblemBox } from "../parts/bits";
 import { useLoad } from "../parts/use-load";
 import { href, route, setQuery } from "../router";
 
@@ -32,11 +32,7 @@ export function SettingsView() {
     version,
   );
   if (!fleetKnown.value) {
-    return (
-      <p class="loading" aria-busy="true">
-        Waiting for the daemon’s first snapshot …
-      </p>
-    );
+    return <Loading page="Settings" />;
   }
   const keys = effective.value?.settings.map((s) => s.key) ?? [];
   return (
@@ -190,7 +186,7 @@ function ListPanel() {
   return (
     <Panel title="Set by scope" aside={list.length > 0 ? count(list.length) : undefined}>
       {list.length === 0 ? (
-        <Empty title="Nothing is set" command="odtctl settings set mu_weight 2 --cohort site=lab">
+        <Empty title="Nothing is set" command="odtctl settings set --cohort site=lab mu_weight=2">
           <p>Runs take the defaults of their policy.</p>
         </Empty>
       ) : (

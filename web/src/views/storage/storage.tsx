@@ -22,7 +22,7 @@ import {
 } from "../../store/storage";
 import { untrash } from "../../store/trash";
 import { loadSystemInfo, systemInfo } from "../../store/system";
-import { Empty, Facts, Panel, ProblemBox, Progress } from "../parts/bits";
+import { Empty, Facts, Loading, Panel, ProblemBox, Progress } from "../parts/bits";
 import { ConfirmButton } from "../parts/confirm";
 import { StateMark } from "../parts/state-mark";
 import { useLoad } from "../parts/use-load";
@@ -52,7 +52,7 @@ export function StorageView() {
       <div class="two-columns">
         <div>
           {trash.problem !== null && <ProblemBox problem={trash.problem} retry={trash.reload} />}
-          <TrashPanel items={trash.value} reload={reload} />
+          <TrashPanel items={trash.value} failed={trash.problem !== null} reload={reload} />
         </div>
         <aside>
           {usage.problem !== null && <ProblemBox problem={usage.problem} retry={usage.reload} />}
@@ -65,7 +65,8 @@ export function StorageView() {
   );
 }
 
-function TrashPanel({ items, reload }: { items: TrashItem[] | null; reload: () => void }) {
+function TrashPanel(props: { items: TrashItem[] | null; failed: boolean; reload: () => void }) {
+  const { items, failed, reload } = props;
   const [plan, setPlan] = useState<PurgeResponse | null>(null);
   const all: PurgeWish = { olderThanS: 0n };
   const ask = (wish: PurgeWish): void => {
@@ -95,9 +96,9 @@ function TrashPanel({ items, reload }: { items: TrashItem[] | null; reload: () =
       }
     >
       {items === null ? (
-        <p class="pad quiet" aria-busy="true">
-          Loading …
-        </p>
+        failed ? null : (
+          <Loading what="Loading …" />
+        )
       ) : items.length === 0 ? (
         <Empty title="The trash is empty" command="odtctl storage trash">
           <p>What is deleted comes here first, and goes for good after 30 days.</p>

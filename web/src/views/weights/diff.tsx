@@ -6,7 +6,7 @@ import { snapshots } from "../../store/fleet";
 import { count, decimal, kNone, percent } from "../../store/format";
 import { snapshotName } from "../../store/snapshot-tree";
 import { newest } from "../newest";
-import { Empty, Panel, ProblemBox, Tile } from "../parts/bits";
+import { Empty, Loading, Panel, ProblemBox, Tile } from "../parts/bits";
 import { useLoad } from "../parts/use-load";
 import { href, route, setQuery } from "../router";
 import { dark } from "../theme";
@@ -55,11 +55,7 @@ export function DiffView() {
       {!ready && (
         <Empty title="Choose two snapshots of one model" command="odtctl weights diff A B" />
       )}
-      {ready && value === null && problem === null && (
-        <p class="loading" aria-busy="true">
-          Comparing …
-        </p>
-      )}
+      {ready && value === null && problem === null && <Loading what="Comparing …" />}
       {value !== null && <Differences diff={value} />}
     </>
   );

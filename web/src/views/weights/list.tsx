@@ -9,7 +9,8 @@ import { fraction, lossPerSample, usToMs } from "../../store/numbers";
 import { snapshotName, snapshotTree, type TreeRow } from "../../store/snapshot-tree";
 import { addSnapshot, pullWeights } from "../../store/weights";
 import { parseFilter, toFields } from "../filter";
-import { Empty } from "../parts/bits";
+import { Empty, Loading } from "../parts/bits";
+import { SearchBox, ShownNote } from "../parts/search-box";
 import { Sheet } from "../parts/confirm";
 import { WindowBody } from "../parts/window";
 import { go, href, route, setQuery } from "../router";
@@ -175,15 +176,7 @@ function ListBar(props: { shown: number; total: number; chosen: string[] }) {
   const [a = "", b = ""] = props.chosen;
   return (
     <div class="bar">
-      <input
-        type="search"
-        id="search"
-        class="search"
-        aria-label="Search weights"
-        placeholder="Search, board=m33-1, model=fmnist, -pull"
-        value={route.value.query.get("q") ?? ""}
-        onInput={(e) => setQuery("q", e.currentTarget.value)}
-      />
+      <SearchBox label="Search weights" placeholder="Search, board=m33-1, model=fmnist, -pull" />
       <button type="button" disabled={!linkLive.value} onClick={() => setAdding(true)}>
         Keep weights …
       </button>
@@ -195,11 +188,7 @@ function ListBar(props: { shown: number; total: number; chosen: string[] }) {
       >
         Compare {props.chosen.length} of 2
       </button>
-      <p class="bar-note">
-        {props.shown === props.total
-          ? `${count(props.total)} snapshots`
-          : `${count(props.shown)} of ${count(props.total)} snapshots`}
-      </p>
+      <ShownNote shown={props.shown} total={props.total} what="snapshot" />
       {adding && <KeepDialog close={() => setAdding(false)} />}
     </div>
   );
@@ -286,11 +275,7 @@ function KeepDialog({ close }: { close: () => void }) {
 function NoSnapshots() {
   const [adding, setAdding] = useState(false);
   if (!fleetKnown.value) {
-    return (
-      <p class="loading" aria-busy="true">
-        Waiting for the daemon’s first snapshot …
-      </p>
-    );
+    return <Loading page="Weights" />;
   }
   return (
     <>

@@ -12,7 +12,7 @@ import { snapshotName } from "../../store/snapshot-tree";
 import { trash } from "../../store/trash";
 import { exportOnnx, exportSnapshot, kFormats, updateSnapshot } from "../../store/weights";
 import { newest } from "../newest";
-import { Empty, Facts, Hash, Panel, ProblemBox } from "../parts/bits";
+import { Empty, Facts, Hash, Loading, Panel, ProblemBox } from "../parts/bits";
 import { ConfirmButton } from "../parts/confirm";
 import { useLoad } from "../parts/use-load";
 import { go, href } from "../router";
@@ -45,11 +45,7 @@ export function SnapshotView({ hex }: { hex: string }) {
       </>
     );
   }
-  return (
-    <p class="loading" aria-busy="true">
-      Waiting for the daemon …
-    </p>
-  );
+  return <Loading page="Weights" what="Waiting for the daemon …" />;
 }
 
 function Known({ snapshot: s, hex }: { snapshot: Snapshot; hex: string }) {
