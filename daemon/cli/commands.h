@@ -11,7 +11,7 @@ namespace odt::cli {
 class Context;
 
 void add_board(CLI::App& app, Context& context);
-void add_lab(CLI::App& board, Context& context);  // more verbs of board
+void add_lab(CLI::App& board, Context& context);      // more verbs of board
 void add_console(CLI::App& board, Context& context);  // a verb of board
 void add_capture(CLI::App& app, Context& context);
 void add_port(CLI::App& app, Context& context);
