@@ -1,13 +1,17 @@
 #include "flash/image.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <sstream>
-#include <vector>
+
+#include "base/fd.h"
 
 namespace odt::flash {
 namespace {
@@ -16,7 +20,7 @@ constexpr std::size_t kBuildIdBytes = 6, kNoteText = 64;
 
 Status corrupt(const std::string& name, const std::string& what) {
   return with_reason(absl::InvalidArgumentError(name + ": " + what), "FIRMWARE_CORRUPT",
-                     "Build or download the image again; odtctl firmware list names good ones.");
+                     "Build or download the image again.");
 }
 
 // What is written to flash: bytes by address.
@@ -184,18 +188,36 @@ Result<Image> parse_image(const std::string& bytes, const std::string& name) {
   return image;
 }
 
-Result<Image> read_image(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return absl::NotFoundError("firmware image " + path + " cannot be opened");
-  const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(0, file.tellg()));
-  if (size > kMaxImageBytes)
-    return corrupt(path, std::to_string(size) + " bytes; at most " +
-                             std::to_string(kMaxImageBytes) + " are taken");
+Result<std::string> read_regular(const std::string& path, std::uint64_t most, bool follow) {
+  // Without O_NONBLOCK a pipe that nobody writes to would hold the caller for ever.
+  const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW);
+  const Fd file(::open(path.c_str(), flags));
+  if (file.get() < 0)
+    return absl::NotFoundError(path + " cannot be opened: " + std::strerror(errno));
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return absl::InvalidArgumentError(path + " is no regular file");
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (size > most)
+    return absl::InvalidArgumentError(path + " has " + std::to_string(size) + " bytes; at most " +
+                                      std::to_string(most) + " are taken");
   std::string bytes(size, '\0');
-  file.seekg(0);
-  file.read(bytes.data(), static_cast<std::streamsize>(size));
-  if (!file) return absl::UnavailableError("firmware image " + path + " cannot be read");
-  return parse_image(bytes, path);
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::read(file.get(), bytes.data() + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return absl::UnavailableError(path + " cannot be read");
+    done += static_cast<std::size_t>(n);
+  }
+  return bytes;
+}
+
+Result<Image> read_image(const std::string& path) {
+  const auto bytes = read_regular(path, kMaxImageBytes, true);
+  if (absl::IsInvalidArgument(bytes.status()))
+    return corrupt("image", std::string(bytes.status().message()));
+  if (!bytes.ok()) return bytes.status();
+  return parse_image(*bytes, path);
 }
 
 }  // namespace odt::flash

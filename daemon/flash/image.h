@@ -23,6 +23,9 @@ struct Image {
 
 inline constexpr std::uint64_t kMaxImageBytes = 64u << 20;
 
+// The bytes of a regular file; never waits, whatever lies there. follow: links too. Errors:
+// NOT_FOUND, INVALID_ARGUMENT (no regular file, more than `most` bytes), UNAVAILABLE.
+Result<std::string> read_regular(const std::string& path, std::uint64_t most, bool follow);
 // Errors: NOT_FOUND, INVALID_ARGUMENT FIRMWARE_CORRUPT (not whole, a wrong checksum, no firmware
 // for Arm at all).
 Result<Image> read_image(const std::string& path);

@@ -11,6 +11,8 @@
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 
+#include "base/ids.h"
+
 namespace odt::flash {
 namespace {
 
@@ -160,6 +162,13 @@ bool plain(const std::string& value) {
   });
 }
 
+// A device and not any path; the uid as boards have it.
+bool fits(const std::string& name, const std::string& value) {
+  if (name == "port") return value.starts_with("/dev/") && value.find("..") == std::string::npos;
+  if (name == "uid") return from_hex(value).ok();
+  return true;
+}
+
 }  // namespace
 
 std::vector<Profile> load_profiles(const std::vector<std::string>& folders, bool own) {
@@ -187,7 +196,7 @@ Result<Profile> find_profile(const std::vector<Profile>& profiles, const std::st
     if (name.empty() ? !fits && profile.name != board_type : profile.name != name) continue;
     if (profile.error.empty()) return profile;
     return with_reason(absl::FailedPreconditionError(profile.error), "PROFILE_INVALID",
-                       "Correct the file; odtctl firmware profiles names what is wrong.");
+                       "Correct the file; README.md in /usr/share/odt-fleet/boards says how.");
   }
   return with_reason(
       absl::NotFoundError((name.empty() ? "no board profile for boards of type " + board_type
@@ -206,7 +215,7 @@ Result<std::vector<std::string>> filled_argv(const Profile& profile, const Value
       const std::size_t close = word.find('}', open);
       const std::string name = word.substr(open + 1, close - open - 1);
       const auto value = values.find(name);
-      if (value == values.end() || !plain(value->second))
+      if (value == values.end() || !plain(value->second) || !fits(name, value->second))
         return with_reason(
             refuse("profile " + profile.name + " wants {" + name + "}, which is " +
                    (value == values.end() || value->second.empty() ? "not known for this board"

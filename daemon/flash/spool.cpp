@@ -11,6 +11,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "flash/image.h"
+
 namespace odt::flash {
 namespace {
 
@@ -53,14 +55,9 @@ Status write_whole(const std::string& path, const std::string& text) {
 }
 
 std::optional<json> read_json(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
-  std::string text(kMaxText + 1, '\0');
-  const ssize_t size = ::read(file, text.data(), text.size());
-  ::close(file);
-  if (size < 0 || static_cast<std::size_t>(size) > kMaxText) return std::nullopt;
-  text.resize(static_cast<std::size_t>(size));
-  json value = json::parse(text, nullptr, false);
+  const auto text = read_regular(path, kMaxText, false);
+  if (!text.ok()) return std::nullopt;
+  json value = json::parse(*text, nullptr, false);
   if (!value.is_object()) return std::nullopt;
   return value;
 }
@@ -158,9 +155,8 @@ void Spool::forget(const std::string& id) {
 
 Status Spool::keep_image(const std::string& path, const std::string& hash) {
   if (::access(image_path(hash).c_str(), R_OK) == 0) return absl::OkStatus();
-  std::ifstream from(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(from)), {});
-  if (!from || sha256(bytes).hex() != hash)
+  ODT_ASSIGN(const std::string bytes, read_regular(path, kMaxImageBytes, true));
+  if (sha256(bytes).hex() != hash)
     return absl::DataLossError("firmware image " + path + " has changed while it was read");
   return write_whole(image_path(hash), bytes);
 }

@@ -78,13 +78,15 @@ class Job {
 
   // The bytes that were hashed are the bytes that are written.
   Status take_image() {
-    const std::string from = spool_.image_path(request_.image);
-    std::ifstream file(from, std::ios::binary);
-    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-    if (request_.image.size() != 64 || sha256(bytes).hex() != request_.image)
+    const auto hash = from_hex(request_.image);
+    const auto read = hash.ok() && hash->size() == 32
+                          ? read_regular(spool_.image_path(request_.image), kMaxImageBytes, false)
+                          : Result<std::string>(absl::InvalidArgumentError("no hash"));
+    if (!read.ok() || sha256(*read).hex() != request_.image)
       return with_reason(
           absl::DataLossError("the image in the spool is not the one with hash " + request_.image),
           "FIRMWARE_CORRUPT", "Start the flash again.");
+    const std::string& bytes = *read;
     ODT_TRY(parse_image(bytes, request_.image).status());
     const char* base = std::getenv("TMPDIR");
     copy_ = std::string(base != nullptr ? base : "/tmp") + "/odt-flash-XXXXXX." + request_.format;
@@ -160,7 +162,7 @@ class Job {
                                 ? "ended with " + std::to_string(WEXITSTATUS(status))
                                 : "was ended by signal " + std::to_string(WTERMSIG(status));
     return with_reason(absl::AbortedError(argv[0] + " " + how + ": " + progress_.line),
-                       "FLASH_PROGRAM", "Look at its log: odtctl flash show.");
+                       "FLASH_PROGRAM", "Look at its log in the folder results of the spool.");
   }
 
   // Until the program closes its output. True: it took too long and was ended.
@@ -236,7 +238,15 @@ Status write_all(const WriterOptions& options, const volatile std::sig_atomic_t&
       if (busy >= options.parallel) break;
       // Taken up: whatever happens now, it is not done twice.
       const bool done_before = spool.progress(request.id).has_value();
-      if (!spool.withdraw(request.id) || done_before) continue;
+      if (!spool.withdraw(request.id)) {
+        if (errno == ENOENT) continue;
+        for (auto& thread : working) thread.join();
+        return with_reason(
+            absl::FailedPreconditionError("request " + request.id +
+                                          " cannot be taken away: " + std::strerror(errno)),
+            "SPOOL", "Look at the folder's owner and mode.");
+      }
+      if (done_before) continue;
       ++busy;
       working.emplace_back([&spool, &busy, &options, request = std::move(request)]() mutable {
         Job job(spool, std::move(request));

@@ -180,12 +180,30 @@ class OdtFlash(unittest.TestCase):
         (self.spool / "firmware" / digest).write_bytes(elf(code() + b"\1" * 4))
         (self.spool / "requests/broken.json").write_text("{")
         (self.spool / "requests/link.json").symlink_to("/etc/passwd")
+        # What would hold or fill a reader: a pipe, a device, where a request or an image should be.
+        os.mkfifo(self.spool / "requests/pipe.json")
+        for name, target in (("piped", None), ("endless", "/dev/zero"), ("linked", "/etc/hostname")):
+            image = self.spool / "firmware" / self.request(name, data=elf(code() + name.encode()))
+            image.unlink()
+            if target is None:
+                os.mkfifo(image)
+            else:
+                image.symlink_to(target)
+        self.request("name", data=elf(code()))
+        bad = json.loads((self.spool / "requests/name.json").read_text())
+        (self.spool / "requests/name.json").write_text(json.dumps({**bad, "image": "../requests/name.json"}))
         self.drain()
         self.failed("PROFILE_UNKNOWN", False, "unknown")
         self.failed("PROFILE_UNKNOWN", False, "path")
         self.failed("PLACEHOLDER", False, "shell")
         self.failed("PLACEHOLDER", False, "option")
-        self.failed("FIRMWARE_CORRUPT", False, "changed")
+        for name in ("changed", "piped", "endless", "linked", "name"):
+            self.failed("FIRMWARE_CORRUPT", False, name)
+        self.profile("ported", ('"{image}"', '"{port}"'))
+        for name, port in (("disk", "/etc/shadow"), ("dots", "/dev/../etc/shadow")):
+            self.request(name, profile="ported", port=port)
+            self.drain()
+            self.failed("PLACEHOLDER", False, name)
         file.chmod(0o666)
         self.request("open")
         self.drain()
