@@ -55,7 +55,7 @@ export const tests = [
     "weight histograms are read on demand from a snapshot",
     async ({ page, seen }) => {
       assert((await page.locator("svg.histogram").count()) === 0, "they were read unasked");
-      await page.getByRole("button", { name: "Show" }).click();
+      await page.getByRole("button", { name: "Show", exact: true }).click();
       await until("one a layer", async () => (await page.locator("svg.histogram").count()) === 2);
       await seen("their figures", ".chart-note", /6\u202f272 weights/);
     },
