@@ -8,7 +8,7 @@
 namespace odt::wire {
 namespace {
 
-constexpr std::size_t kMaxLayers = 64;
+constexpr std::size_t kMaxEventLayers = 64;
 constexpr std::size_t kBytesPerLayer = 3;
 constexpr std::size_t kMaxClasses = 128;
 constexpr std::size_t kMaxErrorText = 160;
@@ -26,8 +26,8 @@ model::TelemetryFrame step_record(const pb::StepRecord& m) {
   frame.loss = board_loss(m.loss(), 0);
   frame.correct = m.correct();
   const std::string& packed = m.layers();
-  const std::size_t first = std::min<std::size_t>(m.first_layer(), kMaxLayers);
-  const std::size_t count = std::min(packed.size() / kBytesPerLayer, kMaxLayers - first);
+  const std::size_t first = std::min<std::size_t>(m.first_layer(), kMaxEventLayers);
+  const std::size_t count = std::min(packed.size() / kBytesPerLayer, kMaxEventLayers - first);
   frame.layers.reserve(first + count);
   frame.layers.resize(first);
   for (std::size_t i = 0; i < count; ++i) {
@@ -50,7 +50,7 @@ model::EpochResult epoch_record(const pb::EpochRecord& m) {
   epoch.state_hash = id_or_zero<Hash>(m.state_hash());
   epoch.step_us = m.step_us();
   for (const pb::LayerEpoch& l : m.layers()) {
-    if (epoch.layers.size() == kMaxLayers) break;
+    if (epoch.layers.size() == kMaxEventLayers) break;
     model::LayerEpoch layer;
     layer.bits_min = l.bits_min();
     layer.bits_mean_q8 = l.bits_mean_q8();
