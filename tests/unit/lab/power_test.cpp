@@ -89,12 +89,11 @@ TEST(PowerCommand, HangsAndFloodsAreBounded) {
   const auto hung = run({"/bin/sh", "-c", "trap '' TERM; sleep 600"}, 1);
   EXPECT_FALSE(hung.ok);
   EXPECT_EQ(hung.reason.code, "POWER_TIMEOUT");
-  const auto away = run({"/bin/sh", "-c", "setsid sleep 5 & echo started"}, 20);
+  const auto away = run({"/bin/sh", "-c", "setsid sleep 40 & echo started"}, 20);
   EXPECT_TRUE(away.ok) << away.reason.text;
-  EXPECT_LT(away.took_ms, 4000u);  // not the sleep's
-  const auto orphan = run({"/bin/sh", "-c", "setsid sleep 6 & sleep 600"}, 1);
+  const auto orphan = run({"/bin/sh", "-c", "setsid sleep 40 & sleep 600"}, 1);
   EXPECT_EQ(orphan.reason.code, "POWER_TIMEOUT");
-  EXPECT_LT(orphan.took_ms, 5000u);
+  EXPECT_LT(orphan.took_ms, 30'000u);  // it did not wait for what had left it
   const auto flood =
       run({"/bin/sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end"});
   EXPECT_TRUE(flood.ok);
