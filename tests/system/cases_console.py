@@ -30,7 +30,7 @@ def test_console_keeps_what_boards_print(bin_dir):
         world.online("one", "two")
         world.ctl("board", "identify", "one", "--seconds", 1)
         said(world, "identify: this is the board", "one")
-        assert any(t.startswith("online at tcp:") for t in texts(console(world, "one"))), console(world)
+        assert any(t.startswith("online at tcp") for t in texts(console(world, "one"))), console(world)
         assert not any("identify" in t for t in texts(console(world, "two")))
         assert {line["board_uid"] for line in console(world)} == {UID, UID[:-1] + "2"}, "merged"
         assert texts(console(world, "--search", "IDENTIFY -nothing")) == ["identify: this is the board"]
@@ -69,7 +69,7 @@ def test_console_refuses_what_it_cannot_do(bin_dir):
         error(asked(board_uids=[uid("00")]), 400, "INVALID_ARGUMENT", "board_uids")
         error(asked(least_level=6), 400, "INVALID_ARGUMENT", "0 to 5")
         status, page = asked(search="' OR 1=1 --", after_seq="18446744073709551615")
-        assert status == 200 and "lines" not in page, page
+        assert status == 200 and page["lines"] == [], page
 
 
 def test_events_are_searched_in_the_daemon(bin_dir):
@@ -85,19 +85,19 @@ def test_events_are_searched_in_the_daemon(bin_dir):
 
         found = search(search="BLUE-SHELF", kinds=["board"])
         assert found["events"][0]["board"]["labels"] == {"shelf": "blue-shelf"}, found
-        assert "events" not in search(search="blue-shelf -one"), "-word left nothing out"
-        assert "events" not in search(kinds=["run_event"])
+        assert search(search="blue-shelf -one")["events"] == [], "-word left nothing out"
+        assert search(kinds=["run_event"])["events"] == []
         everything = search()
         seqs = [int(e["event_seq"]) for e in everything["events"]]
         assert seqs == sorted(seqs, reverse=True) and seqs[-1] == int(everything["oldest_event_seq"]), seqs
         page = search(page_size=2)
         rest = search(page_size=1000, page_token=page["next_page_token"])
         assert [int(e["event_seq"]) for e in page["events"] + rest["events"]] == seqs, "pages overlap or leave a gap"
-        assert "events" not in search(after_seq=everything["newest_event_seq"])
+        assert search(after_seq=everything["newest_event_seq"])["events"] == []
         assert len(search(board_uid=uid(UID))["events"]) >= 2
         world.end("one", signal.SIGKILL)
         world.wait_for("the board is away", lambda: world.board("one")["status"] == "OFFLINE", 20)
-        world.wait_for("its event", lambda: "events" in search(problems=True, search="offline"), 20)
+        world.wait_for("its event", lambda: search(problems=True, search="offline")["events"], 20)
         bad = call(world, "EventService/SearchEvents", {"kinds": ["nonsense"]})
         error(bad, 400, "INVALID_ARGUMENT", "nonsense")
         error(call(world, "EventService/SearchEvents", {"page_token": "-3"}), 400, "INVALID_ARGUMENT", "token")

@@ -24,6 +24,7 @@ import cases_boards  # noqa: E402
 import cases_campaign  # noqa: E402
 import cases_capture  # noqa: E402
 import cases_cli  # noqa: E402
+import cases_console  # noqa: E402
 import cases_crash  # noqa: E402
 import cases_data  # noqa: E402
 import cases_fixtures  # noqa: E402

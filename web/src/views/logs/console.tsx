@@ -10,10 +10,9 @@ import {
 } from "../../store/console";
 import { boardName } from "../../store/fleet";
 import { count } from "../../store/format";
-import { stamp } from "../../store/log";
 import { Empty } from "../parts/bits";
 import { href } from "../router";
-import { LogBar, LogBody, logQuery, useFeed } from "./lines";
+import { LogBar, LogBody, logQuery, Stamp, useFeed } from "./lines";
 
 const kAgainMs = 1000;
 
@@ -77,7 +76,7 @@ function Line(props: { line: ConsoleLine; times: boolean; merged: boolean }) {
   const mark = tone === "bad" ? "✕ " : tone === "warn" ? "▲ " : "";
   return (
     <p class={`log-line log-${tone} log-from-${l.source}`} title={l.text}>
-      {props.times && <time class="quiet">{stamp(l.timeMs)}</time>}
+      {props.times && <Stamp timeMs={l.timeMs} />}
       {props.merged && (
         <span class="log-board">
           <a href={href("board", l.boardHex)}>{boardName(fromHex(l.boardHex))}</a>

@@ -178,6 +178,17 @@ function Download(props: {
   );
 }
 
+/// When a line came; on a phone without the day.
+export function Stamp({ timeMs }: { timeMs: number }) {
+  const [day, time] = stamp(timeMs).split(" ");
+  return (
+    <time class="quiet">
+      <span class="log-day">{day} </span>
+      {time}
+    </time>
+  );
+}
+
 /// What stands where lines are expected.
 export function LogBody<L extends FeedLine>(props: {
   view: "logs" | "console";

@@ -2,19 +2,11 @@ import { useSignal } from "@preact/signals";
 import { fromHex } from "../../api/bytes";
 import { boardName } from "../../store/fleet";
 import { count } from "../../store/format";
-import {
-  boardOf,
-  kKinds,
-  logFeed,
-  readLog,
-  stamp,
-  type LogFilter,
-  type LogLine,
-} from "../../store/log";
+import { boardOf, kKinds, logFeed, readLog, type LogFilter, type LogLine } from "../../store/log";
 import { hearEvents } from "../../store/session";
 import { Empty } from "../parts/bits";
 import { href, route, setQuery } from "../router";
-import { LogBar, LogBody, logQuery, useFeed } from "./lines";
+import { LogBar, LogBody, logQuery, Stamp, useFeed } from "./lines";
 
 const kGatherMs = 300; // events that come together are asked for together
 
@@ -83,7 +75,7 @@ function Line({ line: l, times }: { line: LogLine; times: boolean }) {
   const board = boardOf(l);
   return (
     <p class={`log-line log-${l.level}`} title={l.text}>
-      {times && <time class="quiet">{stamp(l.timeMs)}</time>}
+      {times && <Stamp timeMs={l.timeMs} />}
       <span class="log-level">
         {l.level === "info" ? "" : l.level === "warn" ? "▲ warn" : "✕ bad"}
       </span>
