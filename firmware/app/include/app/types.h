@@ -14,8 +14,8 @@
 #define APP_MTU FRAME_MTU_DEFAULT
 #define APP_CHUNK 512u
 #define APP_RSP_MAX 448u
-#ifndef APP_EVENTS
 #define APP_BUILD_ID 6u /* bytes of HELLO_ACK.build_id */
+#ifndef APP_EVENTS
 #define APP_EVENTS 16u
 #endif
 #ifndef APP_EVENT_BYTES
