@@ -19,8 +19,8 @@ namespace pb = odt::device::v1;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// Small enough for every bound of device.options; a string's end takes one of its bytes.
-constexpr std::size_t kBytes = 16;
+// Small enough for every bound of device.options but one; a string's end takes one of its bytes.
+constexpr std::size_t kBytes = 16, kBuildId = 6;
 constexpr int kElements = 4;
 
 class Filler {
@@ -75,7 +75,7 @@ class Filler {
       case FieldDescriptor::CPPTYPE_UINT64:
         return r->SetUInt64(m, f, number(64));
       case FieldDescriptor::CPPTYPE_STRING: {
-        std::string s(below(kBytes + 1), '\0');
+        std::string s(below((f->name() == "build_id" ? kBuildId : kBytes) + 1), '\0');
         for (char& c : s) c = static_cast<char>('a' + below(26));
         return r->SetString(m, f, s);
       }
