@@ -23,7 +23,7 @@ namespace {
 namespace v1 = api::v1;
 using Json = nlohmann::ordered_json;
 
-constexpr int kShown = 8;  // outputs of a sample, in text
+constexpr int kShownOutputs = 8;  // outputs of a sample, in text
 
 struct InferOptions {
   std::string board, data, split = "test", file;
@@ -112,9 +112,9 @@ std::vector<double> in_units(const std::string& integers, const v1::Outputs& o) 
 
 std::string some(const std::vector<double>& values) {
   std::string out;
-  for (std::size_t i = 0; i < values.size() && i < kShown; ++i)
+  for (std::size_t i = 0; i < values.size() && i < kShownOutputs; ++i)
     absl::StrAppend(&out, i == 0 ? "" : " ", significant(values[i]));
-  return out + (values.size() > kShown ? " ..." : "");
+  return out + (values.size() > kShownOutputs ? " ..." : "");
 }
 
 double squared_error(const v1::InferResponse::Sample& s) {
