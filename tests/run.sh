@@ -194,10 +194,10 @@ suite_soak() {
   collect soak /usr/bin/python3 tests/system/run.py --bin "$ODT_BUILD/bin" --soak
 }
 
-# Seconds of a core that the ended children of this shell took.
+# core_seconds PID: seconds of a core that the ended children of a shell took.
 core_seconds() {
   local stat
-  read -r stat <"/proc/$BASHPID/stat"
+  read -r stat <"/proc/$1/stat"
   # shellcheck disable=SC2086
   set -- ${stat##*) }
   echo $(((${14} + ${15}) / $(getconf CLK_TCK)))
@@ -205,12 +205,12 @@ core_seconds() {
 
 # run SUITE...: one after the other.
 run() {
-  local suite begun spent fuzzing=
+  local suite begun spent fuzzing= shell=$BASHPID
   for suite in "$@"; do
     say "== $suite"
-    begun=$SECONDS spent=$(core_seconds)
+    begun=$SECONDS spent=$(core_seconds $shell)
     "suite_$suite"
-    say "   $suite took $((SECONDS - begun)) s ($(($(core_seconds) - spent)) s of a core)"
+    say "   $suite took $((SECONDS - begun)) s ($(($(core_seconds $shell) - spent)) s of a core)"
   done
   [ -z "$fuzzing" ] || wait "$fuzzing" || true
 }
