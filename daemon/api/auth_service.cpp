@@ -59,7 +59,7 @@ void add_who_am_i(ApiService& service, Deps& deps) {
           response.set_role(static_cast<v1::Role>(call.caller.role));
           response.set_token_name(call.caller.token_name);
           response.set_expire_time_us(call.caller.expire_time_us);
-          response.set_gateway_id(deps.control.identity().gateway_id.str());
+          response.set_gateway_id(deps.control.identity().gateway_id.hex());
         }
         reply(std::move(response));
       });

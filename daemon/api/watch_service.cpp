@@ -47,8 +47,12 @@ class WatchCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     Finish(to_grpc(status));
   }
   void end(const Status& why) override {
-    hub_.closed_by_peer(id_);
+    // First: the hub ends what it is told to forget, with a reason of its own. Afterwards this may
+    // be gone.
+    WatchHub& hub = hub_;
+    const std::uint64_t id = id_;
     finish(why);
+    hub.closed_by_peer(id);
   }
   void OnWriteDone(bool ok) override { hub_.written(id_, ok); }
   void OnCancel() override { end(absl::CancelledError("the watcher went away")); }

