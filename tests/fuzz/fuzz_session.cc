@@ -146,7 +146,7 @@ class Link final : public link::ByteLink {
 };
 
 struct Sink final : session::SessionSink {
-  void on_step(const model::TelemetryFrame&) override {}
+  void on_step(model::TelemetryFrame) override {}
   void on_epoch(const model::EpochResult&) override {}
   void on_job(const model::JobChanged&) override {}
   void on_eval(const model::EvalReport&) override {}
