@@ -124,6 +124,7 @@ void put_address(Line& line, std::uintptr_t address) {
 }
 
 int open_report() {
+  ::mkdir(g_crash.folder, 0750);  // with the first report
   Line path;
   path.put(g_crash.folder);
   path.put("/");
@@ -205,8 +206,6 @@ void crash_context(std::string_view text) {
 
 void catch_crashes(const std::string& data_dir, const std::string& version) {
   const std::string folder = data_dir + "/crashes";
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
   drop_old_reports(folder);
   std::strncpy(g_crash.folder, folder.c_str(), sizeof g_crash.folder - 1);
   g_crash.module_count = 0;

@@ -52,7 +52,7 @@ def test_console_keeps_what_boards_print(bin_dir):
         world.online("two")
         after = console(world, "one", "--all")
         assert after == before, "lines did not outlive a killed odtd"
-        assert console(world, "two")[-1]["seq"] > before[-1]["seq"], "numbers do not go on"
+        world.wait_for("numbers that go on", lambda: console(world, "two")[-1]["seq"] > before[-1]["seq"], 20)
         refused(world, "board", "console", "nobody", says=("nobody",))
 
 
