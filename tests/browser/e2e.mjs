@@ -99,9 +99,12 @@ const tests = [
         kSlowMs,
       );
       await page.getByRole("button", { name: "Identify" }).click();
-      await until("an answer", async () => (await page.locator(".notice").count()) > 0, kSlowMs);
-      const notice = await text(page, ".notice");
-      assert(notice.includes("blinks"), `identify said: ${notice}`);
+      // Alerts of the runs that go on may stand beside it.
+      await until(
+        "an answer",
+        async () => (await page.locator(".notice").allInnerTexts()).some((t) => t.includes("blinks")),
+        kSlowMs,
+      );
       noFaults();
     },
   ],

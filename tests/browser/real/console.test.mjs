@@ -67,7 +67,7 @@ export const tests = [
         return rows.length > 0 && rows.every((r) => r.includes("lab-1"));
       });
       await page.locator("table.runs tbody th a").first().click();
-      await seen("its matrix", "h2", /Confusion|matrix/i);
+      await seen("its matrix", ".confusion", "Label");
       await go("#/fleet");
     },
   ],
