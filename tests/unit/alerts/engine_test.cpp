@@ -168,7 +168,7 @@ class EngineTest : public testing::Test {
   SharedClock clock_;
   store::ControlThread control_{std::make_unique<store::MemoryControlStore>(clock_)};
   std::mutex mutex_;
-  std::shared_ptr<const training::FleetView> view_;
+  std::shared_ptr<const training::FleetView> view_ = std::make_shared<training::FleetView>();
   std::atomic<std::uint64_t> free_bytes_{std::uint64_t{1} << 40};
   std::unique_ptr<asio::io_context> io_;
   std::unique_ptr<Engine> engine_;

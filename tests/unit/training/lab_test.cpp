@@ -113,9 +113,11 @@ TEST_F(LabTest, ItOutlivesTheDaemonAndEndsOnTime) {
   BoardUid uid;
   {
     Rig rig(library);
-    uid = online(rig)->uid;
+    const auto board = online(rig);
+    uid = board->uid;
     ASSERT_TRUE(lab(rig, as(rig, "ann"), uid, FleetControl::Reserve{2, "", false}).ok());
     ASSERT_TRUE(lab(rig, as(rig, "ann"), uid, FleetControl::Maintain{true, "cable"}).ok());
+    rig.drop(board);
     rig.crash();
   }
   Rig rig(library);
