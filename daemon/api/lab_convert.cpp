@@ -1,7 +1,24 @@
+#include <algorithm>
+
 #include "api/convert_parts.h"
 
 // Lab life of boards as messages.
 namespace odt::api {
+namespace {
+
+// Clean, but its lines stay lines.
+std::string clean_lines(const std::string& text) {
+  std::string out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    out += clean_text(text.substr(begin, end - begin));
+    if (end < text.size()) out += '\n';
+    begin = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
 
 void add_lab(const model::Board& board, v1::Board& out) {
   if (!board.reservation.owner.empty()) {
@@ -34,7 +51,7 @@ v1::PowerResult to_proto(const model::PowerResult& result) {
   out.set_automatic(result.automatic);
   out.set_ok(result.ok);
   out.set_exit_code(result.exit_code);
-  out.set_output(clean_text(result.output));
+  out.set_output(clean_lines(result.output));
   out.set_took_ms(result.took_ms);
   if (!result.reason.code.empty()) set_reason(result.reason, out.mutable_reason());
   return out;

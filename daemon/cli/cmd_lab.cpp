@@ -20,7 +20,7 @@ namespace v1 = api::v1;
 
 struct LabOptions {
   std::vector<std::string> boards;
-  std::string time = "1h", note, state, by;
+  std::string board, time = "1h", note, state, by;
   bool take_over = false, restore = false;
 };
 
@@ -192,10 +192,15 @@ void add_lab(CLI::App& board, Context& context) {
   const auto o = std::make_shared<LabOptions>();
   const auto verb = [&](const char* name, const char* help, bool many, auto act) {
     CLI::App* v = board.add_subcommand(name, help);
-    auto* boards = v->add_option("BOARD", o->boards, "Name, or beginning of the uid")->required();
-    if (!many) boards->expected(1);
-    v->callback(
-        [&context, o, act] { context.action = [&context, o, act] { return act(context, *o); }; });
+    const char* what = "Name, or beginning of the uid";
+    if (many)
+      v->add_option("BOARD", o->boards, what)->required();
+    else
+      v->add_option("BOARD", o->board, what)->required();
+    v->callback([&context, o, act, many] {
+      if (!many) o->boards.assign(1, o->board);
+      context.action = [&context, o, act] { return act(context, *o); };
+    });
     return v;
   };
   CLI::App* sub =
@@ -207,12 +212,9 @@ void add_lab(CLI::App& board, Context& context) {
   sub->add_option("--for", o->time, "90s, 30m, 2h, 7d (1h)");
   sub = verb("release", "End a reservation before its time", true, release);
   sub->add_flag("--take-over", o->take_over, "Also somebody else's (admin); it is recorded");
-  sub = board.add_subcommand("maintenance", "Out of service: no run begins, alerts are quiet");
-  sub->add_option("BOARD", o->boards, "Name, or beginning of the uid")->required()->expected(1);
+  sub = verb("maintenance", "Out of service: no run begins, alerts are quiet", false, maintain);
   sub->add_option("STATE", o->state, "on or off")->required()->check(CLI::IsMember({"on", "off"}));
   sub->add_option("--note", o->note, "For the others");
-  sub->callback(
-      [&context, o] { context.action = [&context, o] { return maintain(context, *o); }; });
   sub = verb("replace", "Another board takes the place, labels and target weights of one", false,
              replace);
   sub->add_option("BY", o->by, "The new board")->required();
