@@ -367,7 +367,19 @@ asio::awaitable<void> Driver::create_run(Unit& u) {
   end_unit(u, UnitState::kFailed, training::reason_from(run.status()));
 }
 
+void Driver::hold_running() {
+  for (Unit& u : w_.units) {
+    if (u.state != UnitState::kRunning || paused_apart_.contains(u.index) || u.held) continue;
+    u.held = true;
+    touch(u);
+  }
+}
+
 asio::awaitable<Status> Driver::steer(Unit& u, const model::Run& run) {
+  if (run.desired == model::Desired::kPause && !u.held)
+    paused_apart_.insert(u.index);
+  else
+    paused_apart_.erase(u.index);
   model::Desired want = run.desired;
   if (w_.c.desired == model::Desired::kCancel || u.reason.code == "STRAGGLER")
     want = model::Desired::kCancel;

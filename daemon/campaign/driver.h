@@ -79,6 +79,9 @@ class Driver : public std::enable_shared_from_this<Driver> {
   asio::awaitable<void> run();  // until the campaign is over or the daemon stops
   void wake();
   void submit(Command command);
+  // Its runs are about to pause with everything else: they do so for the campaign, which resumes
+  // them.
+  void hold_running();
   bool over() const { return over_; }
   const Uuid& id() const { return w_.c.id; }
 
@@ -140,6 +143,7 @@ class Driver : public std::enable_shared_from_this<Driver> {
   std::set<std::uint32_t> dirty_;              // units to write
   std::optional<model::CampaignRound> round_;  // to write
   std::vector<store::Change> extra_;           // to write with them
+  std::set<std::uint32_t> paused_apart_;       // units whose run somebody has paused by itself
   std::set<std::uint32_t> busy_;               // units with an operation of a rollout under way
   // Since when a unit's operation has failed, and when it may be tried again.
   struct Trouble {

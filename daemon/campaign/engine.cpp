@@ -279,6 +279,7 @@ asio::awaitable<Result<std::vector<Uuid>>> Engine::Impl::stop_all(CallContext ct
   for (const auto& [id, driver] : drivers) {
     if (driver->over()) continue;
     ++told->open;
+    if (!cancel) driver->hold_running();  // before any run hears of it
     const Uuid of = id;
     Command command{ctx, cancel ? Act::kCancel : Act::kPause,
                     [told, of](Result<model::Campaign> done) {

@@ -1,5 +1,6 @@
 // Boards in a lab: whose they are for now, out of service, replaced, their power.
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_split.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -133,7 +134,8 @@ Status power_cycle(Context& context, const LabOptions& o) {
                              duration_text(std::int64_t{r.took_ms()} * 1000)));
     return {};
   }
-  if (!r.output().empty()) context.note(r.output());
+  for (const auto line : absl::StrSplit(r.output(), '\n', absl::SkipEmpty()))
+    context.note(std::string(line));
   return with_reason(absl::UnknownError(board.name() + ": " + r.reason().text()), r.reason().code(),
                      r.reason().remedy());
 }

@@ -182,16 +182,16 @@ def test_alerts_of_training_that_goes_wrong(bin_dir):
                  "--batch", 8]
         # Two bits a weight and steps of eight times the gradient: most weights end at their bounds.
         run = world.ctl(*asked, "--k", 2, "--mu-weight", 3)["id"]
-        fired = world.wait_for("saturated", lambda: alert(world, "saturation/wild") or None, 60)
+        fired = world.wait_for("saturated", lambda: alert(world, "saturation/wild") or None, 180)
         assert fired["value"] >= 50000 and fired["run_id"] == run and "end of their range" in fired["reason"]["text"], fired
         world.wait_run(run)
         # Steps of sixteen times: after a few of them no unit of the hidden layer says anything any more.
         run = world.ctl(*asked, "--k", 8, "--mu-weight", 4)["id"]
-        dead = wait_alert(world, "dead_layer/wild", "FIRING")
+        dead = wait_alert(world, "dead_layer/wild", "FIRING", 180)
         assert dead["value"] >= 2 and dead["run_id"] == run and "dead layer" in dead["reason"]["text"], dead
         world.wait_run(run)
         # Its link lives, it says RUNNING, and nothing moves.
-        stuck = wait_alert(world, "stuck/slow", "FIRING")
+        stuck = wait_alert(world, "stuck/slow", "FIRING", 180)
         assert stuck["run_id"] == slow and stuck["value"] >= 10 and world.online("slow"), stuck
         world.ctl("run", "cancel", slow)
         over = wait_alert(world, "stuck/slow", "RESOLVED")

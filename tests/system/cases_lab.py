@@ -186,7 +186,7 @@ command = ["/nonexistent/relay"]
         flooded = world.ctl_raw("--json", "board", "power-cycle", "p2")
         answer = json.loads(flooded.stdout)
         assert flooded.returncode == 1 and answer["exit_code"] == 3 and len(answer["output"]) <= 2000, answer
-        assert answer["output"].endswith("last words\n"), answer
+        assert "last words" in answer["output"], answer
         refused(world, "board", "power-cycle", "p4", code=5, says=["no power profile", "[[power]]"])
         refused(world, "board", "power-cycle", "nobody", code=4)
         assert kinds(world, "p1") == ["POWER_CYCLED"] and not world.ctl("board", "history", "p1")[0]["power"]["ok"]
