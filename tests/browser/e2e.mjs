@@ -102,7 +102,8 @@ const tests = [
       // Alerts of the runs that go on may stand beside it.
       await until(
         "an answer",
-        async () => (await page.locator(".notice").allInnerTexts()).some((t) => t.includes("blinks")),
+        async () =>
+          (await page.locator(".notice").allInnerTexts()).some((t) => t.includes("blinks")),
         kSlowMs,
       );
       noFaults();
