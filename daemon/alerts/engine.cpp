@@ -177,8 +177,9 @@ void Engine::Impl::watch_run(const model::Run& run) {
     std::vector<std::uint32_t> weights;
     for (const auto& layer : found->layers)
       if (layer.trainable) weights.push_back(layer.weights);
-    asio::post(self->io,
-               [self, id, weights = std::move(weights)] { self->runs.on_model(id, weights); });
+    asio::post(self->io, [self, id, weights = std::move(weights)] {
+      self->runs.on_model(id, weights, self->now());
+    });
   });
 }
 

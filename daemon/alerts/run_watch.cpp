@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace odt::alerts {
 namespace {
@@ -106,8 +107,12 @@ bool RunWatch::on_run(const model::Run& run, Now now) {
   return begins;
 }
 
-void RunWatch::on_model(const Uuid& run, std::vector<std::uint32_t> weights) {
-  if (const auto it = runs_.find(run); it != runs_.end()) it->second.weights = std::move(weights);
+void RunWatch::on_model(const Uuid& run, std::vector<std::uint32_t> weights, Now now) {
+  const auto it = runs_.find(run);
+  if (it == runs_.end()) return;
+  it->second.weights = std::move(weights);
+  if (const auto epoch = std::exchange(it->second.unjudged, std::nullopt))
+    judge_saturation(*epoch, it->first, it->second, now);
 }
 
 void RunWatch::judge_accuracy(const model::EpochResult& epoch, const Uuid& id, Watched& run,
@@ -143,8 +148,7 @@ void RunWatch::judge_accuracy(const model::EpochResult& epoch, const Uuid& id, W
     run.best_loss = epoch.heldout_loss;
 }
 
-void RunWatch::judge_layers(const model::EpochResult& epoch, const Uuid& id, Watched& run,
-                            Now now) {
+void RunWatch::judge_dead(const model::EpochResult& epoch, const Uuid& id, Watched& run, Now now) {
   Seen dead = seen(AlertKind::kDeadLayer, id, run);
   run.dead_in_a_row = (epoch.alarms & kDeadLayer) != 0 ? run.dead_in_a_row + 1 : 0;
   dead.value = run.dead_in_a_row;
@@ -159,7 +163,14 @@ void RunWatch::judge_layers(const model::EpochResult& epoch, const Uuid& id, Wat
                                  ", for ", run.dead_in_a_row, " in a row");
   dead.remedy = "odtctl run show says which; raise mu_weight, or begin from other weights.";
   book_.judge(dead, now.us, now.mono_us);
+}
 
+void RunWatch::judge_saturation(const model::EpochResult& epoch, const Uuid& id, Watched& run,
+                                Now now) {
+  if (run.weights.empty()) {
+    run.unjudged = epoch;
+    return;
+  }
   Seen full = seen(AlertKind::kSaturation, id, run);
   std::size_t worst = 0;
   for (std::size_t i = 0; i < epoch.layers.size() && i < run.weights.size(); ++i) {
@@ -167,7 +178,6 @@ void RunWatch::judge_layers(const model::EpochResult& epoch, const Uuid& id, Wat
     if (rate > full.value) worst = i;
     full.value = std::max(full.value, rate);
   }
-  if (run.weights.empty()) return;  // not known yet
   const auto threshold = book_.rule(AlertKind::kSaturation).threshold;
   full.occurrence = true;
   full.verdict = full.value >= threshold           ? Verdict::kBad
@@ -187,7 +197,8 @@ void RunWatch::on_epoch(const model::EpochResult& epoch, Now now) {
   if (it == runs_.end()) return;
   it->second.progress = now.mono_us;
   judge_accuracy(epoch, it->first, it->second, now);
-  judge_layers(epoch, it->first, it->second, now);
+  judge_dead(epoch, it->first, it->second, now);
+  judge_saturation(epoch, it->first, it->second, now);
 }
 
 void RunWatch::on_progress(const std::vector<Uuid>& runs, Now now) {

@@ -21,7 +21,7 @@ import real_fleet  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 BOARDS = [("sim-1", "51a00000000000c1"), ("sim-2", "51a00000000000c2"), ("sim-3", "51a00000000000c3")]
-UI_SECONDS, E2E_SECONDS, REAL_SECONDS = 300, 400, 400
+UI_SECONDS, E2E_SECONDS, REAL_SECONDS = 900, 600, 900
 
 
 def import_data(fleet, name, transform, counts, skip):

@@ -176,7 +176,7 @@ def test_alerts_of_training_that_goes_wrong(bin_dir):
         configure(world, "[alerts]\nstuck = { threshold = 10 }\n")
         world.prepare(train=80, heldout=20, test=20)
         world.add_sim("slow", "6a00000000000052", "--step-delay-ms", 60000)
-        world.add_sim("wild", "6a00000000000053")
+        world.add_sim("wild", "6a00000000000053", "--step-delay-ms", 20)
         slow = world.train("slow", epochs=2)
         asked = ["train", "--board", "wild", "--model", "small", "--data", "shifted", "--policy", "fixed", "--detach", "--epochs", 6,
                  "--batch", 8]

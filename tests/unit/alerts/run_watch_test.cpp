@@ -24,7 +24,7 @@ struct Runs : BookRig {
   alerts::RunWatch::Now time() const { return {now, mono}; }
   void begin() {
     EXPECT_TRUE(watch.on_run(run, time()));
-    watch.on_model(run.id, {1000, 100});
+    watch.on_model(run.id, {1000, 100}, time());
   }
   void tick(int seconds) {
     for (int i = 0; i < seconds; ++i) {
@@ -43,6 +43,16 @@ struct Runs : BookRig {
     watch.on_epoch(e, time());
   }
 };
+
+TEST(RunWatch, AnEpochBeforeTheWeightsAreKnownIsJudgedThen) {
+  Runs rig;
+  rig.run.id = new_uuid();
+  EXPECT_TRUE(rig.watch.on_run(rig.run, rig.time()));
+  rig.epoch(90, 0, 60);
+  EXPECT_FALSE(rig.fires(AlertKind::kSaturation, "b1"));
+  rig.watch.on_model(rig.run.id, {1000, 100}, rig.time());
+  EXPECT_TRUE(rig.fires(AlertKind::kSaturation, "b1"));
+}
 
 TEST(RunWatch, StuckWithoutProgress) {
   Runs rig;

@@ -46,17 +46,21 @@ class ResetAtOpen {
       : opens_(path), board_(board), timer_(io) {
     look();
   }
-  ~ResetAtOpen() { timer_.cancel(); }
+  ~ResetAtOpen() {
+    *here_ = false;  // its last look may be under way already
+    timer_.cancel();
+  }
   int boots = 0;
 
  private:
   void look() {
     for (const int opened = opens_.count(); boots < opened; ++boots) board_.reboot();
     timer_.expires_after(milliseconds(1));
-    timer_.async_wait([this](boost::system::error_code ec) {
-      if (!ec) look();
+    timer_.async_wait([this, here = here_](boost::system::error_code ec) {
+      if (!ec && *here) look();
     });
   }
+  std::shared_ptr<bool> here_ = std::make_shared<bool>(true);
   OpenCount opens_;
   test::ScriptedBoard& board_;
   asio::steady_timer timer_;

@@ -124,7 +124,7 @@ TEST_F(LabTest, ItOutlivesTheDaemonAndEndsOnTime) {
   ASSERT_TRUE(rig.wait_until([&] { return seen(rig, uid).maintenance.on(); }));
   // Its board is away; its time passes all the same.
   ASSERT_TRUE(rig.wait_until([&] { return history(uid).back().kind == LabKind::kExpired; }));
-  EXPECT_EQ(seen(rig, uid).reservation.owner, "");
+  EXPECT_TRUE(rig.wait_until([&] { return seen(rig, uid).reservation.owner.empty(); }));
   EXPECT_EQ(seen(rig, uid).maintenance.note, "cable");
 }
 
