@@ -233,6 +233,8 @@ TEST_F(RunPathsTest, CancelInEachState) {
     }
     if (c.hang == "away") {
       ASSERT_TRUE(rig.wait_state(run->id, RunState::kRunning));
+      // So that it still trains when it comes back, however late that is.
+      rig.on_links([&] { board->step_time = std::chrono::seconds(2); });
       rig.drop(board);
     }
     ASSERT_TRUE(rig.wait_state(run->id, c.state));
