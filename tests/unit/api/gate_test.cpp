@@ -24,6 +24,8 @@ class GateTest : public testing::Test {
       : policy(options),
         control(std::make_unique<store::MemoryControlStore>(clock)),
         gate(policy, control) {}
+  // As odtd does: what is posted to the store ends before what it is for.
+  ~GateTest() override { control.stop(); }
 
   auth::Book::Made token(Role role, const std::string& name = "t") {
     std::promise<Result<auth::Book::Made>> made;

@@ -13,6 +13,9 @@ namespace {
 
 class AuditLogTest : public testing::Test {
  protected:
+  // As odtd does: what is posted to the store ends before what it is for.
+  ~AuditLogTest() override { control.stop(); }
+
   std::vector<model::AuditEntry> entries() {
     return control.call_sync([](store::ControlStore& s) { return s.audit({1000, ""}); })->items;
   }

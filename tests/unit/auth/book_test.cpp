@@ -22,6 +22,8 @@ class BookTest : public testing::Test {
   BookTest() : control(std::make_unique<store::MemoryControlStore>(clock)), book(control, clock) {
     book.on_end([this](const Uuid& id, const Status& why) { ended.emplace_back(id, why); });
   }
+  // As odtd does: what is posted to the store ends before what it is for.
+  ~BookTest() override { control.stop(); }
 
   template <typename T, typename F>
   Result<T> wait(F&& start) {
