@@ -58,6 +58,9 @@ export const tests = [
       await until("the note", async () => (await find(ctl, "golden")).note === words);
       await button(page, "Pin").click();
       await until("pinned", async () => (await find(ctl, "golden")).pinned);
+      await until("the page has its answer", async () =>
+        (await page.locator(".notice").allInnerTexts()).some((t) => t.includes("is pinned")),
+      );
       await button(page, "Unpin").click();
       await until("not pinned", async () => !(await find(ctl, "golden")).pinned);
     },
