@@ -1,26 +1,13 @@
 // Credentials and the audit log in a ControlStore: the same for SQLite and memory.
 #include <gtest/gtest.h>
 
-#include "store/memory_store.h"
-#include "store/sqlite_store.h"
-#include "store_fixture.h"
+#include "any_control_store.h"
 
 namespace odt::store {
 namespace {
 
-class AccessStoreTest : public testing::TestWithParam<bool> {
+class AccessStoreTest : public AnyControlStore {
  protected:
-  void SetUp() override { open(); }
-  void open() {
-    store_.reset();
-    if (!GetParam()) {
-      store_ = std::make_unique<MemoryControlStore>(clock_);
-      return;
-    }
-    auto opened = SqliteControlStore::open(dir_.file("control.db"), clock_);
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    store_ = std::move(*opened);
-  }
   void append(int n, std::int64_t time_us) {
     model::AuditEntry entry;
     entry.actor = "ann";
@@ -40,10 +27,6 @@ class AccessStoreTest : public testing::TestWithParam<bool> {
     } while (!query.page_token.empty());
     return out;
   }
-
-  TempDir dir_;
-  FakeClock clock_;
-  std::unique_ptr<ControlStore> store_;
 };
 INSTANTIATE_TEST_SUITE_P(All, AccessStoreTest, testing::Bool(),
                          [](const auto& p) { return p.param ? "Sqlite" : "Memory"; });

@@ -1,33 +1,16 @@
 // Alerts and settings by scope in a ControlStore: the same for SQLite and memory.
 #include <gtest/gtest.h>
 
-#include "store/memory_store.h"
-#include "store/sqlite_store.h"
-#include "store_fixture.h"
+#include "any_control_store.h"
 
 namespace odt::store {
 namespace {
 
-class AlertStoreTest : public testing::TestWithParam<bool> {
+class AlertStoreTest : public AnyControlStore {
  protected:
-  void SetUp() override { open(); }
-  void open() {
-    store_.reset();
-    if (!GetParam()) {
-      store_ = std::make_unique<MemoryControlStore>(clock_);
-      return;
-    }
-    auto opened = SqliteControlStore::open(dir_.file("control.db"), clock_);
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    store_ = std::move(*opened);
-  }
   Result<std::vector<model::Event>> put(Change change) {
     return store_->commit(batch_of(std::move(change)));
   }
-
-  TempDir dir_;
-  FakeClock clock_;
-  std::unique_ptr<ControlStore> store_;
 };
 INSTANTIATE_TEST_SUITE_P(All, AlertStoreTest, testing::Bool(),
                          [](const auto& p) { return p.param ? "Sqlite" : "Memory"; });

@@ -1,33 +1,18 @@
 // Campaigns in a ControlStore: the same for SQLite and memory.
 #include <gtest/gtest.h>
 
-#include "store/memory_store.h"
-#include "store/sqlite_store.h"
-#include "store_fixture.h"
+#include "any_control_store.h"
 
 namespace odt::store {
 namespace {
 
 using model::CampaignState;
 
-class CampaignStoreTest : public testing::TestWithParam<bool> {
+class CampaignStoreTest : public AnyControlStore {
  protected:
-  void SetUp() override {
-    if (!GetParam()) {
-      store_ = std::make_unique<MemoryControlStore>(clock_);
-      return;
-    }
-    auto opened = SqliteControlStore::open(dir_.file("control.db"), clock_);
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    store_ = std::move(*opened);
-  }
   Result<std::vector<model::Event>> put(Change change) {
     return store_->commit(batch_of(std::move(change)));
   }
-
-  TempDir dir_;
-  FakeClock clock_;
-  std::unique_ptr<ControlStore> store_;
 };
 INSTANTIATE_TEST_SUITE_P(All, CampaignStoreTest, testing::Bool(),
                          [](const auto& p) { return p.param ? "Sqlite" : "Memory"; });

@@ -1,29 +1,16 @@
 // The conformance suite of ControlStore: the same for SQLite and memory.
 #include <gtest/gtest.h>
 
-#include "store/memory_store.h"
-#include "store/sqlite_store.h"
+#include "any_control_store.h"
 #include "store/store.h"
-#include "store_fixture.h"
 
 namespace odt::store {
 namespace {
 
 using model::RunState;
 
-class ControlStoreTest : public testing::TestWithParam<bool> {
+class ControlStoreTest : public AnyControlStore {
  protected:
-  void SetUp() override { open(); }
-  void open() {
-    store_.reset();
-    if (!GetParam()) {
-      store_ = std::make_unique<MemoryControlStore>(clock_);
-      return;
-    }
-    auto opened = SqliteControlStore::open(dir_.file("control.db"), clock_);
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    store_ = std::move(*opened);
-  }
   std::vector<model::Event> commit(Batch batch) {
     auto events = store_->commit(std::move(batch));
     EXPECT_TRUE(events.ok()) << events.status();
@@ -33,10 +20,6 @@ class ControlStoreTest : public testing::TestWithParam<bool> {
   absl::StatusCode code_of(Change change) {
     return store_->commit(batch_of(std::move(change))).status().code();
   }
-
-  TempDir dir_;
-  FakeClock clock_;
-  std::unique_ptr<ControlStore> store_;
 };
 
 INSTANTIATE_TEST_SUITE_P(All, ControlStoreTest, testing::Bool(),

@@ -1,26 +1,13 @@
 // What happens to boards in a lab, in a ControlStore: the same for SQLite and memory.
 #include <gtest/gtest.h>
 
-#include "store/memory_store.h"
-#include "store/sqlite_store.h"
-#include "store_fixture.h"
+#include "any_control_store.h"
 
 namespace odt::store {
 namespace {
 
-class LabStoreTest : public testing::TestWithParam<bool> {
+class LabStoreTest : public AnyControlStore {
  protected:
-  void SetUp() override { open(); }
-  void open() {
-    if (!GetParam()) {
-      if (!store_) store_ = std::make_unique<MemoryControlStore>(clock_);
-      return;
-    }
-    store_.reset();
-    auto opened = SqliteControlStore::open(dir_.file("control.db"), clock_);
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    store_ = std::move(*opened);
-  }
   Result<std::vector<model::Event>> put(Change change) {
     return store_->commit(batch_of(std::move(change)));
   }
@@ -37,10 +24,6 @@ class LabStoreTest : public testing::TestWithParam<bool> {
       ASSERT_TRUE(store_->commit(std::move(batch)).ok());
     }
   }
-
-  TempDir dir_;
-  FakeClock clock_;
-  std::unique_ptr<ControlStore> store_;
 };
 INSTANTIATE_TEST_SUITE_P(All, LabStoreTest, testing::Bool(),
                          [](const auto& p) { return p.param ? "Sqlite" : "Memory"; });

@@ -1,29 +1,16 @@
 // Delete with undo: one suite for both control stores, and what blobs it frees.
+#include "any_control_store.h"
 #include "model/provenance.h"
 #include "store/fs_blob_store.h"
 #include "store/garbage.h"
-#include "store/memory_store.h"
-#include "store/sqlite_store.h"
-#include "store_fixture.h"
 
 namespace odt::store {
 namespace {
 
 using model::RunState;
 
-class TrashTest : public testing::TestWithParam<bool> {
+class TrashTest : public AnyControlStore {
  protected:
-  void SetUp() override { open(); }
-  void open() {
-    store_.reset();
-    if (!GetParam()) {
-      store_ = std::make_unique<MemoryControlStore>(clock_);
-      return;
-    }
-    auto opened = SqliteControlStore::open(dir_.file("control.db"), clock_);
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    store_ = std::move(*opened);
-  }
   std::vector<model::Event> put(Change change) {
     auto events = store_->commit(batch_of(std::move(change)));
     EXPECT_TRUE(events.ok()) << events.status();
@@ -44,10 +31,7 @@ class TrashTest : public testing::TestWithParam<bool> {
     return *store_->run(run.id);
   }
 
-  TempDir dir_;
-  FakeClock clock_;
   model::Dataset dataset_ = dataset_of(1);
-  std::unique_ptr<ControlStore> store_;
 };
 
 INSTANTIATE_TEST_SUITE_P(All, TrashTest, testing::Bool(),
