@@ -76,7 +76,7 @@ Status Spool::prepare() {
     if (error)
       return with_reason(absl::FailedPreconditionError("spool folder " + folder_ + "/" + part +
                                                        ": " + error.message()),
-                         "SPOOL", "Make it, or give another with --flash-spool.");
+                         "SPOOL", "Make it, or give another with --spool.");
   }
   return absl::OkStatus();
 }

@@ -225,7 +225,7 @@ Status write_all(const WriterOptions& options, const volatile std::sig_atomic_t&
   if (held.get() < 0)
     return with_reason(
         absl::FailedPreconditionError(lock + " cannot be opened: " + std::strerror(errno)), "SPOOL",
-        "Give the folder that odtd has (--flash-spool); odtd makes it.");
+        "Make it (systemd-tmpfiles --create), or give another with --spool.");
   if (::flock(held.get(), LOCK_EX | LOCK_NB) != 0)
     return with_reason(absl::FailedPreconditionError("another odt-flash works on " + options.spool),
                        "SPOOL", "Wait for it, or end it.");

@@ -2,8 +2,9 @@
 # Figures, one group at a time. Not a test: nothing here fails because it is slow.
 #
 #   tests/bench/run.sh [BUILD]                  delays of the product on this machine, JSON (default: build)
-#   tests/bench/run.sh fleet [--minutes N]      1,000 boards, calls and queries at once, JSON
+#   tests/bench/run.sh fleet [--minutes N]      1,000 boards, calls and queries at once
 #   tests/bench/run.sh kernels [--json FILE]    instructions of the training kernels under QEMU
+#   tests/bench/run.sh all [--only GROUP,...]   every group, each with its command
 #   tests/bench/run.sh NAME ...                 tests/bench/NAME/run.py
 set -euo pipefail
 cd "$(dirname "$0")/../.."

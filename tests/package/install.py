@@ -3,7 +3,7 @@
 starts them, used, upgraded from an older package with its database, removed and purged. Needs root and debootstrap
 (or --base), else it is skipped. Prints PASS, FAIL or SKIP package/install.
 
-  install.py --debs DIR --sim-board FILE [--old DEB] [--base DIR] [--log FILE]
+  install.py --debs DIR --sim-board FILE [--old DEB] [--base DIR]
 
   --debs        folder of the packages (ninja debs)
   --sim-board   odt-sim-board of the same build: boards that train, outside of the packages
