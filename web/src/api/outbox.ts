@@ -1,5 +1,5 @@
 import { toHex } from "./bytes.js";
-import { resourceKey } from "./resource-key.js";
+import { keyText, resourceKey } from "./resource-key.js";
 import type { Event, TelemetryFrame } from "./types.js";
 import type { HubMessage, LinkStatus, Progress, RemovedKey } from "./watch-protocol.js";
 
@@ -26,7 +26,7 @@ function placeOf(event: Event): string | null {
     event.what.case === "deleted"
       ? { kind: event.what.value.kind, keyHex: toHex(event.what.value.key) }
       : resourceKey(event);
-  return key === null ? null : `${key.kind}/${key.keyHex}`;
+  return key === null ? null : keyText(key);
 }
 
 /// One tab's messages. Purpose: a tab is woken a few times a second at most, however much changes.

@@ -3,6 +3,9 @@ import { settingKey } from "./setting-key.js";
 import type { Event } from "./types.js";
 import type { RemovedKey } from "./watch-protocol.js";
 
+/// The key as one text.
+export const keyText = (key: RemovedKey): string => `${key.kind}/${key.keyHex}`;
+
 /// Key of the resource an event carries, or null where the event is a record and not a state.
 export function resourceKey(event: Event): RemovedKey | null {
   const { what } = event;

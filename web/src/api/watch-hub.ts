@@ -1,7 +1,7 @@
 import { toHex } from "./bytes.js";
 import type { WatchResponse } from "./generated/odt/api/v1/services_pb.js";
 import { Outbox, type Arrival, type Wants } from "./outbox.js";
-import { resourceKey } from "./resource-key.js";
+import { keyText, resourceKey } from "./resource-key.js";
 import { Topic_Kind, type Event } from "./types.js";
 import { WatchLink, type WatchLinkDeps } from "./watch-link.js";
 import {
@@ -60,8 +60,6 @@ function wantsOf(topics: readonly TopicKey[]): Wants {
 }
 
 const kNothing: Arrival = { events: [], telemetry: [], removed: [], dropped: 0 };
-
-const cacheKey = (key: RemovedKey): string => `${key.kind}/${key.keyHex}`;
 
 /// Shares one Watch stream among tabs. Holds the latest state of every resource, so that a new tab is
 /// complete at once; histories of runs are not kept here (tabs fetch them by unary calls).
@@ -184,11 +182,11 @@ export class WatchHub {
   private keep(event: Event): void {
     if (event.what.case === "deleted") {
       const { kind, key } = event.what.value;
-      this.cache.delete(cacheKey({ kind, keyHex: toHex(key) }));
+      this.cache.delete(keyText({ kind, keyHex: toHex(key) }));
       return;
     }
     const key = resourceKey(event);
-    if (key !== null) this.cache.set(cacheKey(key), { event, generation: this.generation });
+    if (key !== null) this.cache.set(keyText(key), { event, generation: this.generation });
   }
 
   // A whole snapshot has come: what it did not name is no longer there.

@@ -38,7 +38,8 @@ export async function act(
 }
 
 const options = { timeoutMs: kCallTimeoutMs };
-const label = (board: Board): string => board.name || toHex(board.uid).slice(-8);
+/// What people call a board: its name, else the end of its uid.
+export const label = (board: Board): string => board.name || toHex(board.uid).slice(-8);
 
 export function identify(board: Board): Promise<boolean> {
   const name = label(board);

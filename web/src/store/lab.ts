@@ -5,7 +5,7 @@ import { kCallTimeoutMs } from "../api/clients";
 import { lateClients } from "../api/late-clients";
 import { currentOwner, setOwner } from "../api/owner";
 import type { Board } from "../api/types";
-import { act } from "./actions";
+import { act, label } from "./actions";
 import { boards } from "./fleet";
 
 const kPowerTimeoutMs = 310_000; // the longest that a profile may take
@@ -18,7 +18,6 @@ export function workFor(name: string): void {
 }
 
 const options = { timeoutMs: kCallTimeoutMs };
-const label = (board: Board): string => board.name || toHex(board.uid).slice(-8);
 const keep = (board: Board | undefined): void => {
   if (board !== undefined) boards.set(toHex(board.uid), board);
 };

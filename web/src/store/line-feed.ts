@@ -32,6 +32,7 @@ export class LineFeed<L extends FeedLine> {
   private seen = 0n;
   private epoch = 0n;
   private ended = false;
+  private again = false; // asked for the newest while another answer was awaited
 
   constructor(
     private readonly source: FeedSource<L>,
@@ -54,6 +55,10 @@ export class LineFeed<L extends FeedLine> {
 
   /// What has come since. Nothing while the newest lines are not among them.
   async poll(): Promise<void> {
+    if (this.busy.value) {
+      this.again = true;
+      return;
+    }
     if (!this.ready.value) return this.restart();
     if (!this.atEnd.value) return;
     let changed = false;
@@ -106,6 +111,10 @@ export class LineFeed<L extends FeedLine> {
       this.problem.value = describeError(error, `Could not ${this.what}`);
     } finally {
       this.busy.value = false;
+    }
+    if (this.again && !this.ended) {
+      this.again = false;
+      await this.poll();
     }
   }
 }

@@ -245,8 +245,8 @@ export class RunDetail {
     try {
       // Each is shown as it comes: the steps do not wait for the epochs.
       await Promise.all([
-        this.listEpochs({ maxEpochs: withSteps ? kChartEpochs : kRowEpochs }).then((answer) =>
-          batch(() => this.takeEpochs(answer.epochs, answer.total)),
+        this.listEpochs({ maxEpochs: this.stepsWanted ? kChartEpochs : kRowEpochs }).then(
+          (answer) => batch(() => this.takeEpochs(answer.epochs, answer.total)),
         ),
         withSteps &&
           run

@@ -3,9 +3,9 @@ import { toHex } from "../api/bytes";
 import { kCallTimeoutMs } from "../api/clients";
 import { lateClients } from "../api/late-clients";
 import { LabEvent_Kind, type Board, type LabEvent } from "../api/types";
-import { pending } from "../store/actions";
+import { label, pending } from "../store/actions";
 import { serverNowMs } from "../store/clock";
-import { boards } from "../store/fleet";
+import { boardName } from "../store/fleet";
 import { clock, duration } from "../store/format";
 import {
   extendReservation,
@@ -65,7 +65,7 @@ export function LabPanel({ board }: { board: Board }) {
 
 function LabActions({ board }: { board: Board }) {
   const uid = toHex(board.uid);
-  const name = board.name || uid.slice(-8);
+  const name = label(board);
   const off = board.maintenance === undefined;
   return (
     <span class="row">
@@ -197,11 +197,6 @@ function HeldBy({ board }: { board: Board }) {
   );
 }
 
-function boardName(uid: Uint8Array): string {
-  const hex = toHex(uid);
-  return boards.get(hex).value?.name || hex.slice(-8);
-}
-
 function eventText(e: LabEvent): string {
   const note = e.note === "" ? "" : `: ${e.note}`;
   switch (e.kind) {
@@ -250,7 +245,7 @@ function LabHistory({ board }: { board: Board }) {
   if (events.value === null || events.value === undefined || events.value.length === 0) return null;
   const now = serverNowMs.value;
   return (
-    <ul class="plain lab-history" aria-label="What was done with the board">
+    <ul class="plain" aria-label="What was done with the board">
       {events.value.map((e) => (
         <li key={e.seq}>
           <span class="quiet">

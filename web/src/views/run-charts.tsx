@@ -1,5 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
 import { toHex } from "../api/bytes";
+import { describeError } from "../api/errors";
 import { RunState, type EpochResult, type Loss, type Run } from "../api/types";
 import { Heatmap } from "../charts/heatmap";
 import { join, smooth } from "../charts/join";
@@ -7,6 +8,7 @@ import { LineChart, type Line, type Range } from "../charts/line-chart";
 import type { Band, Buckets } from "../store/buckets";
 import { models } from "../store/fleet";
 import { count, decimal, percent, significant } from "../store/format";
+import { notices } from "../store/notices";
 import { errorUnit, fraction, hasClasses, lossPerSample, squaredError } from "../store/numbers";
 import type { RunDetail } from "../store/run-detail";
 import { go, href } from "./router";
@@ -253,7 +255,12 @@ export function LayerChart({ run, detail, quantity }: ChartProps & { quantity: Q
           format={format}
           {...(quantity === "shift" && {
             onPick: (layer: number, index: number) =>
-              void detail.largestShift(layer, index).then((step) => goToBatch(run, step)),
+              void detail
+                .largestShift(layer, index)
+                .then((step) => goToBatch(run, step))
+                .catch((e: unknown) =>
+                  notices.fail(describeError(e, "Could not find the step of this spike")),
+                ),
           })}
           lines={bands.map((band, i) => ({ label: names[i] ?? "", values: band.max, colour: i }))}
         />

@@ -46,7 +46,9 @@ export function EpochsPanel({ run, detail }: { run: Run; detail: RunDetail }) {
   return (
     <Panel title="Epochs" aside={done > 0 ? `${count(done)} done` : undefined}>
       {epochs.length === 0 ? (
-        <p class="quiet pad">{detail.loaded.value ? "No epoch is complete yet." : "Loading …"}</p>
+        <p class="quiet pad">
+          {detail.loaded.value && done === 0 ? "No epoch is complete yet." : "Loading …"}
+        </p>
       ) : (
         <div class="table-frame scroll" tabIndex={0} role="region" aria-label="Epochs">
           <table class="numbers">
