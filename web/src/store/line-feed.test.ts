@@ -44,6 +44,16 @@ describe("LineFeed", () => {
     expect(feed.older.value).toBe("");
     expect(feed.added.value).toBe(6);
   });
+  it("reads a line that comes while others are read", async () => {
+    const record = new Record();
+    const feed = new LineFeed(record, "read");
+    await feed.poll();
+    const older = feed.readOlder();
+    record.n = 11;
+    await feed.poll(); // asked for while the older ones are on their way
+    await older;
+    expect(numbers(feed).at(-1)).toBe(11);
+  });
   it("keeps a bounded window, and says that its end is not the newest", async () => {
     const record = new Record();
     const feed = new LineFeed(record, "read", 6);
