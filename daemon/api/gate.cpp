@@ -243,6 +243,13 @@ void Gate::begin(const Call& call, Decide decide) {
 }
 
 void Gate::settle(const Call& call, Result<std::string> response, std::function<void()> done) {
+  // What anybody may try fails like any refusal: a flood of it becomes few entries.
+  if (!response.ok() && call.method->rule.open && call.method->rule.audit) {
+    audit_.refused(entry_of(call, response.status()));
+    done();
+    release(call);
+    return;
+  }
   const bool remembered =
       response.ok() && !call.ctx.request_id.empty() && call.method->rule.mutates;
   if (!remembered && !call.method->rule.audit) {

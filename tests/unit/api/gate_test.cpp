@@ -119,6 +119,25 @@ TEST_F(GateTest, AFloodOfRefusalsIsFewEntries) {
   EXPECT_EQ(entries.front().peer, kFar);
 }
 
+TEST_F(GateTest, AFloodOfWrongLoginCodesIsFewEntries) {
+  MethodInfo login;
+  login.path = "/odt.api.v1.AuthService/Login";
+  login.rule.open = login.rule.audit = true;
+  Call call;
+  call.method = &login;
+  call.caller.peer = kFar;
+  int answered = 0;
+  for (int i = 0; i < 500; ++i)
+    gate.settle(call, absl::UnauthenticatedError("wrong"), [&answered] { ++answered; });
+  EXPECT_EQ(answered, 500);
+  EXPECT_EQ(audit().size(), 5u);
+  // One that succeeds is written in any case.
+  std::promise<void> done;
+  gate.settle(call, std::string(), [&done] { done.set_value(); });
+  done.get_future().wait();
+  EXPECT_EQ(audit().size(), 6u);
+}
+
 TEST(RequestText, NamesWhatIsAskedAndNoSecret) {
   v1::LoginRequest login;
   login.set_code("7KQ2M-X4PWT");
