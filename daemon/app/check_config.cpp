@@ -42,6 +42,9 @@ std::vector<Status> missing_files(const std::string& file, const Config& config)
   wanted("boards.tls_key", config.tls.key, R_OK);
   wanted("boards.tls_client_ca", config.tls.peer_ca, R_OK);
   wanted("boards.tls_psk_file", config.tls.psk, R_OK);
+  if (!config.server_tls.empty())
+    if (const auto tls = auth::read_server_tls(config.server_tls); !tls.ok())
+      out.push_back(tls.status());
   wanted("alerts.webhook_token_file", config.webhook.token_file, R_OK);
   const std::string folder = std::filesystem::path(config.log_file).parent_path().string();
   if (!folder.empty() && ::access(folder.c_str(), F_OK) != 0)
