@@ -63,14 +63,13 @@ asio::awaitable<Result<std::vector<model::Board>>> Orchestrator::Impl::lab(
     if (now.size() == boards.size()) co_return now;
     co_return absl::NotFoundError("board " + uid.hex() + " was deleted since");
   }
-  const bool busy = by != nullptr && !slot(uid).queue.empty();
   fleet::Registry::Edit edit =
-      [this, ctx, act,
-       busy](const std::vector<model::Board*>& all) -> Result<std::vector<store::Change>> {
+      [this, ctx,
+       act](const std::vector<model::Board*>& all) -> Result<std::vector<store::Change>> {
     const std::int64_t now = env_->clock.now_us();
     if (!std::holds_alternative<FleetControl::ReplaceBy>(act))
       return apply_act(*all.front(), ctx, act, now);
-    if (busy)
+    if (!slot(all.front()->uid).queue.empty())
       return with_reason(absl::FailedPreconditionError("board " + all.front()->name + " has runs"),
                          "BOARD_HAS_RUN", "Wait for their end, or cancel them: odtctl run queue.");
     for (const auto* board : all) ODT_TRY(lab::may_use(*board, ctx.whose(), now));
