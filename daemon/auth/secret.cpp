@@ -1,5 +1,6 @@
 #include "auth/secret.h"
 
+#include <absl/strings/escaping.h>
 #include <openssl/rand.h>
 
 #include <array>
@@ -9,7 +10,6 @@
 namespace odt::auth {
 namespace {
 
-constexpr char kBase64Url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr char kCodeLetters[] = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ";  // without 0 O 1 I
 constexpr std::size_t kCodeLength = 10;
 
@@ -24,15 +24,8 @@ std::array<std::uint8_t, N> random_bytes() {
 
 std::string new_secret() {
   const auto raw = random_bytes<32>();
-  std::string out = "odt_";
-  std::uint32_t bits = 0;
-  int held = 0;
-  for (const std::uint8_t byte : raw) {
-    bits = bits << 8 | byte;
-    for (held += 8; held >= 6; held -= 6) out += kBase64Url[bits >> (held - 6) & 63u];
-  }
-  if (held > 0) out += kBase64Url[bits << (6 - held) & 63u];
-  return out;
+  return "odt_" +
+         absl::WebSafeBase64Escape({reinterpret_cast<const char*>(raw.data()), raw.size()});
 }
 
 std::string new_login_code() {

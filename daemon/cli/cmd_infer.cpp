@@ -1,4 +1,5 @@
 // What a board says of single samples.
+#include <absl/strings/ascii.h>
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_split.h>
@@ -53,9 +54,8 @@ Result<std::vector<float>> read_row(const std::string& path, std::uint32_t row) 
 }
 
 bool is_picture_or_sound(const std::string& path) {
-  std::string end = path.substr(path.size() < 4 ? 0 : path.size() - 4);
-  for (char& c : end) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return end == ".png" || end == ".wav";
+  const std::string low = absl::AsciiStrToLower(path);
+  return low.ends_with(".png") || low.ends_with(".wav");
 }
 
 Result<std::string> read_whole(const std::string& path) {

@@ -9,19 +9,12 @@
 #include <thread>
 
 #include "store/console_table.h"
+#include "store/open.h"
 
 namespace odt::store {
 namespace {
 
 constexpr std::chrono::milliseconds kGather{200};  // lines of one transaction
-
-// A file that cannot be read keeps its bytes under another name.
-void keep_damaged(const std::string& path, std::int64_t time_us) {
-  for (const char* suffix : {"", "-wal", "-shm"}) {
-    std::error_code error;
-    std::filesystem::rename(path + suffix, absl::StrCat(path, ".damaged-", time_us, suffix), error);
-  }
-}
 
 }  // namespace
 
@@ -53,7 +46,7 @@ std::unique_ptr<ConsoleBook> ConsoleBook::open(const std::string& path, const Cl
   auto table = ConsoleTable::open(path, limits);
   if (absl::IsDataLoss(table.status())) {
     if (warning) *warning = absl::StrCat(table.status().message(), "; it was set aside");
-    keep_damaged(path, clock.now_us());
+    set_aside(path, clock.now_us()).IgnoreError();
     table = ConsoleTable::open(path, limits);
   }
   if (!table.ok()) {

@@ -1,5 +1,6 @@
 #include "store/console_table.h"
 
+#include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
@@ -20,12 +21,6 @@ constexpr char kSchema[] =
 // A limit is overstepped by an eighth before lines go: deleting one by one costs too much.
 std::uint64_t with_slack(std::uint64_t limit) { return limit + limit / 8; }
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 // The lines that match, without order and limit. `words`: values for ?1 and on.
 std::string condition(const ConsoleQuery& query, const std::vector<std::int64_t>& boards,
                       std::vector<std::string>& words) {
@@ -37,7 +32,7 @@ std::string condition(const ConsoleQuery& query, const std::vector<std::int64_t>
   if (query.before_seq > 0) absl::StrAppend(&where, " AND seq<", query.before_seq);
   for (const bool with : {true, false})
     for (const auto& word : with ? query.with : query.without) {
-      words.push_back(lower(word));
+      words.push_back(absl::AsciiStrToLower(word));
       absl::StrAppend(&where, " AND instr(lower(text),?", words.size(), ")", with ? ">0" : "=0");
     }
   return where;

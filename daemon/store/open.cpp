@@ -33,17 +33,6 @@ std::uint64_t default_quota(const std::string& data_dir) {
   return ec ? kMost : std::min<std::uint64_t>(kMost, space.available / 5);
 }
 
-Status set_aside(const std::string& path, std::int64_t time_us) {
-  for (const char* suffix : {"", "-wal", "-shm"}) {
-    std::error_code ec;
-    const std::string from = path + suffix;
-    if (!fs::exists(from, ec)) continue;
-    fs::rename(from, absl::StrCat(path, ".damaged-", time_us, suffix), ec);
-    if (ec) return absl::FailedPreconditionError(from + ": " + ec.message());
-  }
-  return {};
-}
-
 std::unique_ptr<TelemetryStore> open_telemetry(const std::string& path, const Clock& clock,
                                                std::uint64_t quota,
                                                std::vector<model::Warning>& warnings) {
@@ -81,6 +70,17 @@ Status refuse_emptied(const std::string& data_dir) {
 }
 
 }  // namespace
+
+Status set_aside(const std::string& path, std::int64_t time_us) {
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    std::error_code ec;
+    const std::string from = path + suffix;
+    if (!fs::exists(from, ec)) continue;
+    fs::rename(from, absl::StrCat(path, ".damaged-", time_us, suffix), ec);
+    if (ec) return absl::FailedPreconditionError(from + ": " + ec.message());
+  }
+  return {};
+}
 
 Result<std::unique_ptr<DataDirLock>> DataDirLock::take(const std::string& data_dir) {
   const std::string path = data_dir + "/lock";

@@ -38,6 +38,10 @@ struct OpenedStores {
   std::vector<model::Warning> warnings;  // for AppendWarning and the log
 };
 
+// A database that cannot be read keeps its bytes as "<path>.damaged-<time>", its -wal and -shm with
+// it. FAILED_PRECONDITION: cannot be renamed.
+Status set_aside(const std::string& path, std::int64_t time_us);
+
 // Makes the directory if missing. A telemetry.db that is damaged is set aside
 // ("telemetry.db.damaged-<time>") and made anew; one that cannot be used at all is replaced by
 // memory; both leave a warning. Errors: FAILED_PRECONDITION (locked by another odtd, newer
